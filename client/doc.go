@@ -1,0 +1,2 @@
+// Package client publishes to and subscribes from Felix brokers.
+package client
