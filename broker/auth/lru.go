@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"encoding/binary"
 	"time"
@@ -29,51 +28,72 @@ type outcome struct {
 // lru remembers outcomes, the least recently used one goes first. Not safe for
 // concurrent use; the Verifier's mutex guards it.
 type lru struct {
-	max   int
-	order list.List // of *lruEntry, front is newest
-	byKey map[cacheKey]*list.Element
+	max    int
+	byKey  map[cacheKey]*lruEntry
+	newest *lruEntry // ends of a list through older and newer
+	oldest *lruEntry
 }
 
 type lruEntry struct {
-	key cacheKey
-	out outcome
+	key          cacheKey
+	out          outcome
+	older, newer *lruEntry
 }
 
 func newLRU(limit int) *lru {
-	return &lru{max: limit, byKey: make(map[cacheKey]*list.Element)}
+	return &lru{max: limit, byKey: make(map[cacheKey]*lruEntry)}
 }
 
 // get returns a remembered outcome if it is still good for this key set and
 // time; one that is not is forgotten.
 func (c *lru) get(key cacheKey, set *KeySet, now time.Time) (outcome, bool) {
-	el, ok := c.byKey[key]
+	e, ok := c.byKey[key]
 	if !ok {
 		return outcome{}, false
 	}
-	e := el.Value.(*lruEntry)
+	c.remove(e)
 	if e.out.set != set || !now.Before(e.out.until) {
-		c.remove(el)
 		return outcome{}, false
 	}
-	c.order.MoveToFront(el)
+	c.insert(e)
 	return e.out, true
 }
 
 func (c *lru) put(key cacheKey, out outcome) {
-	if el, ok := c.byKey[key]; ok {
-		el.Value.(*lruEntry).out = out
-		c.order.MoveToFront(el)
-		return
+	if e, ok := c.byKey[key]; ok {
+		c.remove(e)
 	}
-	c.byKey[key] = c.order.PushFront(&lruEntry{key: key, out: out})
-	for c.order.Len() > c.max {
-		c.remove(c.order.Back())
+	c.insert(&lruEntry{key: key, out: out})
+	for len(c.byKey) > c.max {
+		c.remove(c.oldest)
 	}
 }
 
-func (c *lru) remove(el *list.Element) {
-	delete(c.byKey, el.Value.(*lruEntry).key)
-	c.order.Remove(el)
+// insert puts an entry that is not in the list at its newest end.
+func (c *lru) insert(e *lruEntry) {
+	c.byKey[e.key] = e
+	e.older, e.newer = c.newest, nil
+	if c.newest != nil {
+		c.newest.newer = e
+	} else {
+		c.oldest = e
+	}
+	c.newest = e
 }
 
-func (c *lru) len() int { return c.order.Len() }
+func (c *lru) remove(e *lruEntry) {
+	delete(c.byKey, e.key)
+	if e.newer != nil {
+		e.newer.older = e.older
+	} else {
+		c.newest = e.older
+	}
+	if e.older != nil {
+		e.older.newer = e.newer
+	} else {
+		c.oldest = e.newer
+	}
+	e.older, e.newer = nil, nil
+}
+
+func (c *lru) len() int { return len(c.byKey) }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"time"
@@ -54,6 +55,9 @@ func (c Claims) Validate() error {
 func Mint(key SigningKey, c Claims) (string, error) {
 	if err := c.Validate(); err != nil {
 		return "", fmt.Errorf("auth: mint token: %w", err)
+	}
+	if len(key.Private) != ed25519.PrivateKeySize {
+		return "", errors.New("auth: mint token: no private key")
 	}
 	aud := c.Audience
 	if aud == "" {

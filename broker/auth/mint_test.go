@@ -31,6 +31,9 @@ func TestMintRefuses(t *testing.T) {
 	if err == nil {
 		t.Fatal("minted")
 	}
+	if _, err := Mint(SigningKey{}, Claims{Subject: "a", Tenant: "t", IssuedAt: epoch, Expires: epoch.Add(1)}); err == nil {
+		t.Error("minted without a key")
+	}
 	for _, part := range []string{"subject", "tenant", "issued-at", "expiry", "stream.fly", `"y"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)

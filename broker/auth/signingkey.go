@@ -27,7 +27,8 @@ func GenerateKey(random io.Reader) (SigningKey, error) {
 
 // Public is the key that verifies what k signs.
 func (k SigningKey) Public() Key {
-	return Key{ID: k.ID, Public: k.Private.Public().(ed25519.PublicKey)}
+	pub, _ := k.Private.Public().(ed25519.PublicKey) // it always is one
+	return Key{ID: k.ID, Public: pub}
 }
 
 const pemType = "PRIVATE KEY"
