@@ -97,16 +97,24 @@ func cutValue(b []byte) (value, rest []byte) {
 	return b, nil
 }
 
-// unquote reads a JSON string.
-func unquote(v []byte) (string, bool) {
+// text is what is between the quotes of a JSON string: a sub-slice, but for the
+// rare string with an escape in it.
+func text(v []byte) ([]byte, bool) {
 	if len(v) < 2 || v[0] != '"' {
-		return "", false
+		return nil, false
 	}
 	if bytes.IndexByte(v, '\\') < 0 {
-		return string(v[1 : len(v)-1]), true
+		return v[1 : len(v)-1], true
 	}
 	var s string
-	return s, json.Unmarshal(v, &s) == nil
+	err := json.Unmarshal(v, &s)
+	return []byte(s), err == nil
+}
+
+// unquote copies what text finds.
+func unquote(v []byte) (string, bool) {
+	t, ok := text(v)
+	return string(t), ok
 }
 
 // MarshalJSON is an array of base64 strings, one for each record.
@@ -158,18 +166,11 @@ func (r *Records) UnmarshalJSON(b []byte) error {
 
 // appendBase64 appends what the quoted base64 string v stands for.
 func appendBase64(dst, v []byte) ([]byte, error) {
-	if len(v) < 2 || v[0] != '"' {
+	encoded, ok := text(v)
+	if !ok {
 		return dst, fmt.Errorf("%w: a payload is not a string", ErrMalformed)
 	}
-	text := v[1 : len(v)-1]
-	if bytes.IndexByte(text, '\\') >= 0 { // "\/" is the same as "/"
-		s, ok := unquote(v)
-		if !ok {
-			return dst, fmt.Errorf("%w: a payload is not a string", ErrMalformed)
-		}
-		text = []byte(s)
-	}
-	dst, err := base64.StdEncoding.AppendDecode(dst, text)
+	dst, err := base64.StdEncoding.AppendDecode(dst, encoded)
 	if err != nil {
 		return dst, fmt.Errorf("%w: a payload is not base64: %w", ErrMalformed, err)
 	}

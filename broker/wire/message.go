@@ -1,10 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -33,8 +33,20 @@ func (m *Unknown) MessageType() string { return m.Type }
 
 // messageKind is what DecodeMessage needs to know of a type.
 type messageKind struct {
-	new      func() Message
+	new    func() Message
+	fields objectShape
+}
+
+// objectShape is what an object must have before it is decoded.
+type objectShape struct {
 	required []string // JSON names
+	lists    []listShape
+}
+
+// listShape is a list of objects in an object.
+type listShape struct {
+	name    []byte
+	element objectShape
 }
 
 var messageKinds = kindsOf(
@@ -69,22 +81,27 @@ var messageKinds = kindsOf(
 	func() Message { return new(ShardOwnersView) },
 )
 
-// kindsOf indexes the messages by type and takes the required fields from
-// their tags.
 func kindsOf(news ...func() Message) map[string]messageKind {
 	kinds := make(map[string]messageKind, len(news))
 	for _, n := range news {
-		k := messageKind{new: n}
-		t := reflect.TypeOf(n()).Elem()
-		for i := range t.NumField() {
-			name, opts, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-			if opts == "" {
-				k.required = append(k.required, name)
-			}
-		}
-		kinds[n().MessageType()] = k
+		kinds[n().MessageType()] = messageKind{new: n, fields: shapeOf(reflect.TypeOf(n()).Elem())}
 	}
 	return kinds
+}
+
+// shapeOf takes the required fields of a struct from its tags.
+func shapeOf(t reflect.Type) objectShape {
+	var s objectShape
+	for f := range t.Fields() {
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if opts == "" {
+			s.required = append(s.required, name)
+		}
+		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+			s.lists = append(s.lists, listShape{name: []byte(name), element: shapeOf(f.Type.Elem())})
+		}
+	}
+	return s
 }
 
 // DecodeMessage reads the payload of a frame without flags. A type that is not
@@ -102,10 +119,10 @@ func DecodeMessage(payload []byte) (Message, error) {
 	var hasType bool
 	var requestID []byte
 	isObject := scanObject(payload, func(key, value []byte) {
-		switch {
-		case string(key) == `"type"`:
+		switch name, _ := text(key); string(name) {
+		case "type":
 			typ, hasType = unquote(value)
-		case string(key) == `"request_id"`:
+		case "request_id":
 			requestID = value
 		}
 	})
@@ -120,29 +137,48 @@ func DecodeMessage(payload []byte) (Message, error) {
 		}
 		return m, nil
 	}
-	if missing := missingField(payload, kind.required); missing != "" {
-		return nil, malformed("message "+typ, "no "+missing)
+	if err := kind.fields.check(payload); err != nil {
+		return nil, decodeErr("message "+typ, err)
 	}
 	m := kind.new()
 	if err := json.Unmarshal(payload, m); err != nil {
-		return nil, decodeErr("message "+typ, fmt.Errorf("%w: %w", ErrMalformed, err))
+		// Errors quote what they do not like, which may be the whole frame.
+		return nil, malformed("message "+typ, clip(err.Error(), 200))
 	}
 	return m, nil
 }
 
-// missingField names the first required field that is absent or null.
-func missingField(payload []byte, required []string) string {
-	found := make([]bool, len(required))
-	scanObject(payload, func(key, value []byte) {
-		name, ok := unquote(key)
-		if i := slices.Index(required, name); ok && i >= 0 {
-			found[i] = string(value) != "null"
+// check reports a required field that is absent or null. It also is what keeps
+// a list of thousands of empty objects from being decoded into as many structs.
+func (s objectShape) check(object []byte) error {
+	var found uint64 // bit i: required[i]
+	var bad error
+	isObject := scanObject(object, func(key, value []byte) {
+		if bad != nil || string(value) == "null" {
+			return
+		}
+		name, _ := text(key)
+		for i, r := range s.required {
+			if string(name) == r {
+				found |= 1 << i
+			}
+		}
+		for _, l := range s.lists {
+			// encoding/json does not look at case either.
+			if bad == nil && bytes.EqualFold(name, l.name) {
+				bad = scanArray(value, l.element.check)
+			}
 		}
 	})
-	if i := slices.Index(found, false); i >= 0 {
-		return required[i]
+	if !isObject {
+		return fmt.Errorf("%w: not an object", ErrMalformed)
 	}
-	return ""
+	for i, r := range s.required {
+		if found&(1<<i) == 0 {
+			return fmt.Errorf("%w: no %s", ErrMalformed, r)
+		}
+	}
+	return bad
 }
 
 // defaulter is a message with byte strings or lists in which nil means empty

@@ -74,14 +74,15 @@ type Unsupported struct {
 func (*Unsupported) MessageType() string { return "unsupported" }
 
 // UnsupportedFor is the answer to an *Unknown, an *Extension or any other
-// request that is not served. requestID may be nil.
+// request that is not served. Names are cut to a length that fits every frame.
 func UnsupportedFor(m Message) *Unsupported {
-	u := &Unsupported{RequestType: m.MessageType()}
+	const maxName = 1024
+	u := &Unsupported{RequestType: clip(m.MessageType(), maxName)}
 	switch m := m.(type) {
 	case *Unknown:
 		u.RequestID = m.RequestID
 	case *Extension:
-		u.Extension, u.RequestID = m.Name, m.RequestID
+		u.Extension, u.RequestID = clip(m.Name, maxName), m.RequestID
 	}
 	return u
 }
