@@ -1,0 +1,133 @@
+package server
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// budget bounds the bytes that something may hold. Whoever asks for more than
+// there is passes all the same when nothing else is held, so that no frame is too
+// large to ever be served.
+type budget struct {
+	limit int64
+
+	mu      sync.Mutex
+	used    int64
+	waiting []*waiter // oldest first; the first one is never overtaken
+}
+
+type waiter struct {
+	n     int64
+	ready chan struct{} // closed under mu once the bytes are the waiter's
+}
+
+func newBudget(limit int64) *budget { return &budget{limit: limit} }
+
+// try takes n bytes if that needs no waiting.
+func (b *budget) try(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) > 0 || !b.fits(n) {
+		return false
+	}
+	b.used += n
+	return true
+}
+
+func (b *budget) fits(n int64) bool { return b.used == 0 || b.used+n <= b.limit }
+
+// acquire takes n bytes, waiting for them as long as p has patience.
+func (b *budget) acquire(n int64, p *patience) bool {
+	if b.try(n) {
+		return true
+	}
+	b.mu.Lock()
+	if len(b.waiting) == 0 && b.fits(n) {
+		b.used += n
+		b.mu.Unlock()
+		return true
+	}
+	w := &waiter{n: n, ready: make(chan struct{})}
+	b.waiting = append(b.waiting, w)
+	b.mu.Unlock()
+
+	select {
+	case <-w.ready:
+		return true
+	case <-p.over():
+	case <-p.gone:
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(b.waiting, w)
+	if i < 0 { // granted meanwhile
+		return true
+	}
+	b.waiting = slices.Delete(b.waiting, i, i+1)
+	b.grant() // the next may be smaller
+	return false
+}
+
+// release gives n bytes back.
+func (b *budget) release(n int64) {
+	b.mu.Lock()
+	b.used -= n
+	b.grant()
+	b.mu.Unlock()
+}
+
+// grant serves waiters in order while there is room. The caller holds mu.
+func (b *budget) grant() {
+	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
+		w := b.waiting[0]
+		b.waiting[0] = nil
+		b.waiting = b.waiting[1:]
+		b.used += w.n
+		close(w.ready)
+	}
+}
+
+func (b *budget) held() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+func (b *budget) idle() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used == 0 && len(b.waiting) == 0
+}
+
+// patience is how long one frame may wait in all, whatever it waits for. The
+// clock starts with the first wait. It belongs to one goroutine.
+type patience struct {
+	limit time.Duration   // 0: no end
+	gone  <-chan struct{} // closed when there is nobody left to wait for
+
+	timer   *time.Timer
+	started bool
+}
+
+// begin is for a new frame.
+func (p *patience) begin() { p.started = false }
+
+func (p *patience) over() <-chan time.Time {
+	switch {
+	case p.limit == 0:
+		return nil
+	case p.timer == nil:
+		p.timer = time.NewTimer(p.limit)
+	case !p.started:
+		p.timer.Reset(p.limit)
+	}
+	p.started = true
+	return p.timer.C
+}
+
+func (p *patience) stop() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}

@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"felix.dev/felix/broker/egress"
+	"felix.dev/felix/broker/metrics"
+	"felix.dev/felix/broker/stream"
+)
+
+// keepLanes is how many shards of one connection are remembered before those that
+// hold nothing are forgotten.
+const keepLanes = 256
+
+// connection is one client connection and everything on it.
+type connection struct {
+	srv    *Server
+	quic   *quic.Conn
+	ctx    context.Context // of quic
+	id     uint64
+	remote string
+
+	ingress *budget
+
+	authenticated chan struct{} // closed when the first stream has
+	authOnce      sync.Once
+	// unauthenticated has a token for each stream that is read before that.
+	unauthenticated chan struct{}
+
+	mu     sync.Mutex
+	lanes  map[*stream.Shard]*budget
+	subs   int          // subscriptions, those being set up included
+	egress *egress.Conn // nil until the first subscription
+
+	tasks sync.WaitGroup // sessions, and subscriptions until their end was reported
+}
+
+func newConnection(s *Server, qc *quic.Conn) *connection {
+	return &connection{
+		srv: s, quic: qc, ctx: qc.Context(), id: s.connections.Add(1), remote: qc.RemoteAddr().String(),
+		ingress:         newBudget(s.cfg.ConnectionIngressBytes),
+		authenticated:   make(chan struct{}),
+		unauthenticated: make(chan struct{}, s.cfg.MaxUnauthenticated),
+		lanes:           make(map[*stream.Shard]*budget),
+	}
+}
+
+// run serves the connection until it is gone and nothing of it is left.
+func (c *connection) run() {
+	deadline := time.AfterFunc(c.srv.cfg.AuthTimeout, c.authTimeout)
+	defer deadline.Stop()
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		c.accept(func() (func(), error) {
+			str, err := c.quic.AcceptUniStream(c.ctx)
+			if err != nil {
+				return nil, err
+			}
+			return func() { newSession(c, str, nil, uint64(str.StreamID())).run() }, nil
+		})
+	})
+	c.accept(func() (func(), error) {
+		str, err := c.quic.AcceptStream(c.ctx)
+		if err != nil {
+			return nil, err
+		}
+		return func() { newSession(c, str, str, uint64(str.StreamID())).run() }, nil
+	})
+	accepting.Wait()
+	c.tasks.Wait()
+	c.srv.windows.forget(c.quic)
+}
+
+// accept runs a session for each stream that next gives, no more at a time than an
+// unauthenticated connection may have.
+func (c *connection) accept(next func() (session func(), err error)) {
+	for {
+		var place chan struct{}
+		select {
+		case <-c.authenticated:
+		default:
+			select {
+			case c.unauthenticated <- struct{}{}:
+				place = c.unauthenticated
+			case <-c.authenticated:
+			case <-c.ctx.Done():
+				return
+			}
+		}
+		run, err := next()
+		if err != nil {
+			return
+		}
+		c.srv.streamsOpen.Add(1)
+		c.tasks.Go(func() {
+			run()
+			c.srv.streamsOpen.Add(-1)
+			if place != nil {
+				<-place
+			}
+		})
+	}
+}
+
+func (c *connection) authTimeout() {
+	select {
+	case <-c.authenticated:
+	default:
+		c.srv.m.Sessions.Rejected.With(metrics.RejectAuthTimeout).Inc()
+		c.close(closeAuthTimeout, "authentication timeout")
+	}
+}
+
+// authenticate lifts what an unauthenticated connection is held to.
+func (c *connection) authenticate() {
+	c.authOnce.Do(func() {
+		c.srv.windows.open(c.quic)
+		close(c.authenticated)
+	})
+}
+
+func (c *connection) close(code quic.ApplicationErrorCode, text string) {
+	if err := c.quic.CloseWithError(code, text); err != nil {
+		c.srv.log.Debug("connection was gone already", slog.String("remote", c.remote), slog.Any("error", err))
+	}
+}
+
+// lane bounds what this connection may have under way to one shard.
+func (c *connection) lane(s *stream.Shard) *budget {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b := c.lanes[s]; b != nil {
+		return b
+	}
+	if len(c.lanes) >= keepLanes {
+		for k, b := range c.lanes {
+			if b.idle() {
+				delete(c.lanes, k)
+			}
+		}
+	}
+	b := newBudget(c.srv.cfg.ShardIngressBytes)
+	c.lanes[s] = b
+	return b
+}
+
+// addSubscription takes one of the connection's subscriptions; the place is given
+// back by removeSubscription. The engine's handle comes with it.
+func (c *connection) addSubscription() (*egress.Conn, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.subs >= c.srv.cfg.MaxSubscriptions {
+		return nil, false
+	}
+	c.subs++
+	if c.egress == nil {
+		c.egress = c.srv.cfg.Egress.NewConn(c.id)
+	}
+	return c.egress, true
+}
+
+func (c *connection) removeSubscription() {
+	c.mu.Lock()
+	c.subs--
+	c.mu.Unlock()
+}
+
+func (c *connection) subscriptionCount() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.subs
+}
+
+// flushed waits, within bounds, until QUIC has sent what it was given: closing a
+// connection drops what was not. There is no notice of that, so the sign is that
+// nothing is sent any more.
+func (c *connection) flushed(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	tick := time.NewTicker(quietFor)
+	defer tick.Stop()
+	for last := c.quic.ConnectionStats().BytesSent; ; {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := c.quic.ConnectionStats().BytesSent
+		if now == last {
+			return
+		}
+		last = now
+	}
+}
+
+// principalLabel is how a subscription's owner is named to people.
+func principalLabel(tenant, subject string) string {
+	return strings.Join([]string{tenant, subject}, "/")
+}

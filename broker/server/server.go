@@ -1,0 +1,202 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"felix.dev/felix/broker/metrics"
+	"felix.dev/felix/broker/wire"
+)
+
+// What this broker understands and serves.
+const (
+	serverFlags    = wire.StandaloneFlags | wire.IdempotentFlags
+	serverFeatures = wire.StandaloneFeatures | wire.IdempotentFeatures |
+		wire.FeatureShardOwners | wire.FeatureTopology | wire.FeatureRedirect
+)
+
+const (
+	closeShutdown    = 0
+	closeAuthTimeout = 1
+	// closeNotFelix is for a peer that speaks something else.
+	closeNotFelix = 2
+
+	drainPoll = 5 * time.Millisecond
+	// quietFor is how long nothing was sent before a connection counts as flushed,
+	// and flushTimeout how long that is waited for.
+	quietFor     = 30 * time.Millisecond
+	flushTimeout = 500 * time.Millisecond
+)
+
+// Server is a listening broker. Its methods may be called from any goroutine.
+type Server struct {
+	cfg Config
+	log *slog.Logger
+	m   *metrics.Metrics
+
+	gate    *gate
+	windows *windows
+	socket  *socket
+
+	ingress     *budget
+	owed        atomic.Int64 // answers to publishes that QUIC does not have yet
+	streamsOpen atomic.Int64
+	connections atomic.Uint64 // ids
+	subIDs      atomic.Uint64
+
+	draining atomic.Bool
+
+	mu    sync.Mutex
+	conns map[*connection]struct{}
+
+	tasks sync.WaitGroup // the accept loop and the connections
+	once  sync.Once
+}
+
+// Start opens the socket and serves until Close. ctx is for opening only.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.setDefaults()
+	s := &Server{
+		cfg: cfg, log: cfg.Log, m: cfg.Metrics,
+		windows: newWindows(uint64(cfg.WindowBudget)),
+		ingress: newBudget(cfg.IngressBytes),
+		conns:   make(map[*connection]struct{}),
+	}
+	if s.m == nil {
+		m, err := metrics.New(nil)
+		if err != nil {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+		s.m = m
+	}
+	s.gate = newGate(cfg.MaxConnections, cfg.MaxConnectionsPerAddress, s.m.Sessions.Rejected)
+	var err error
+	if s.socket, err = listen(ctx, &s.cfg, s.gate, s.windows, s.m); err != nil {
+		return nil, err
+	}
+	s.tasks.Go(s.accept)
+	return s, nil
+}
+
+// Addr is the address that clients connect to.
+func (s *Server) Addr() net.Addr { return s.socket.listener.Addr() }
+
+func (s *Server) accept() {
+	for {
+		qc, err := s.socket.listener.Accept(context.Background())
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				s.log.Error("no more connections are accepted", slog.Any("error", err))
+			}
+			return
+		}
+		s.gate.completed(qc.Context())
+		s.m.Sessions.Accepted.Inc()
+		c := newConnection(s, qc)
+		s.mu.Lock()
+		s.conns[c] = struct{}{}
+		s.mu.Unlock()
+		s.tasks.Go(func() {
+			c.run()
+			s.mu.Lock()
+			delete(s.conns, c)
+			s.mu.Unlock()
+		})
+	}
+}
+
+// Stats are what the server holds now.
+type Stats struct {
+	Connections  int
+	Streams      int   // QUIC streams, in either direction
+	IngressBytes int64 // of publishes not committed yet
+}
+
+// Stats reads the state for metrics.
+func (s *Server) Stats() Stats {
+	return Stats{
+		Connections:  s.gate.connections(),
+		Streams:      int(s.streamsOpen.Load()),
+		IngressBytes: s.ingress.held(),
+	}
+}
+
+// Drain begins the shutdown: no more connections, streams and publishes, each
+// refused with "draining", and no more subscriptions. It returns when every publish
+// taken before is answered, or with ctx. Subscriptions go on until their shards are
+// closed.
+func (s *Server) Drain(ctx context.Context) error {
+	if !s.draining.Swap(true) {
+		_ = s.socket.listener.Close() // it has no error
+	}
+	tick := time.NewTicker(drainPoll)
+	defer tick.Stop()
+	for s.owed.Load() > 0 || !s.ingress.idle() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("server: %d publishes left unanswered: %w", s.owed.Load(), context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Close closes all connections with code 0, once what was written to them has gone
+// out, and the socket, and waits for everything the server started. ctx bounds the
+// wait for what is still to be sent, and for subscriptions to end by themselves.
+// Publishes that are still with their shards must be finished, by closing these,
+// before Close.
+func (s *Server) Close(ctx context.Context) {
+	s.once.Do(func() {
+		s.draining.Store(true)
+		_ = s.socket.listener.Close() // it has no error
+		conns := s.open()
+		s.awaitSubscriptions(ctx, conns)
+		var wg sync.WaitGroup
+		for _, c := range conns {
+			wg.Go(func() {
+				c.flushed(ctx)
+				c.close(closeShutdown, "broker shutting down")
+			})
+		}
+		wg.Wait()
+		for _, c := range s.open() { // completed while the others were closed
+			c.close(closeShutdown, "broker shutting down")
+		}
+		s.tasks.Wait()
+		s.socket.close()
+	})
+}
+
+func (s *Server) open() []*connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*connection, 0, len(s.conns))
+	for c := range s.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+func (s *Server) awaitSubscriptions(ctx context.Context, conns []*connection) {
+	tick := time.NewTicker(drainPoll)
+	defer tick.Stop()
+	for _, c := range conns {
+		for c.subscriptionCount() > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}
+}

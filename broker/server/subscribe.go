@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"felix.dev/felix/broker/auth"
+	"felix.dev/felix/broker/egress"
+	"felix.dev/felix/broker/metrics"
+	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/wire"
+)
+
+// subscribe sets a subscription up in the order that the client relies on:
+// register, open the event stream and write its hello, answer on the control
+// stream, and only then let events flow. From the registration on the subscription
+// is independent of the control stream.
+func (s *session) subscribe(m *wire.Subscribe) error {
+	if s.srv.draining.Load() {
+		s.refuseRequest(draining())
+		return nil
+	}
+	shard, refusal := s.subscribedShard(m)
+	if refusal != nil {
+		s.refuseRequest(refusal)
+		return nil
+	}
+	engine, ok := s.conn.addSubscription()
+	if !ok {
+		s.refuseRequest(refuse(wire.CodeLimitExceeded, "the connection has %d subscriptions already", s.srv.cfg.MaxSubscriptions))
+		return nil
+	}
+	sub, err := shard.Subscribe(s.subscribeOptions(m))
+	if err != nil {
+		s.conn.removeSubscription()
+		s.refuseSubscribe(err)
+		return nil
+	}
+	out, refusal := s.openEventStream(sub.ID())
+	if refusal != nil {
+		sub.Close()
+		s.conn.removeSubscription()
+		s.refuseRequest(refusal)
+		return nil
+	}
+	s.srv.m.Subscriptions.Started.Inc()
+	s.answer(s.subscribed(sub))
+	s.conn.tasks.Add(1)
+	s.srv.streamsOpen.Add(1)
+	s.srv.cfg.Egress.Start(engine, sub, out, func(end stream.End) {
+		s.conn.subscriptionOver(sub, end)
+	})
+	return nil
+}
+
+func (s *session) subscribedShard(m *wire.Subscribe) (*stream.Shard, *stream.Error) {
+	st, refusal := s.find(auth.StreamSubscribe, stream.Name{Tenant: m.TenantID, Namespace: m.Namespace, Stream: m.Stream})
+	if refusal != nil {
+		return nil, refusal
+	}
+	var i uint32
+	if m.Shard != nil {
+		i = *m.Shard
+	}
+	shard, ok := st.Shard(i)
+	if !ok {
+		return nil, refuse(wire.CodeInvalidRequest, "there is no shard %d: the stream has %d", i, len(st.Shards()))
+	}
+	return shard, nil
+}
+
+func (s *session) subscribeOptions(m *wire.Subscribe) stream.SubscribeOptions {
+	o := stream.SubscribeOptions{
+		ID:        s.srv.subIDs.Add(1),
+		Offsets:   s.offer.Flags.Has(wire.FlagEventOffsets),
+		Skips:     s.offer.Flags.Has(wire.FlagEventOffsets | wire.FlagEventSkipped),
+		Lagged:    s.offer.Flags.Has(wire.FlagEventOffsets) && s.offer.Features.Has(wire.FeatureSubscriptionLagged),
+		Conn:      s.conn.remote,
+		Principal: principalLabel(s.principal.Tenant, s.principal.Subject),
+	}
+	if m.Start != nil {
+		o.Start = *m.Start
+	}
+	return o
+}
+
+func (s *session) refuseSubscribe(err error) {
+	if cursor, ok := errors.AsType[*stream.CursorError](err); ok {
+		s.answer(&wire.SubscribeCursorError{
+			Reason: string(cursor.Reason), Requested: cursor.Requested, Available: cursor.Available,
+		})
+		return
+	}
+	s.refuseRequest(asRefusal(err))
+}
+
+func (s *session) subscribed(sub *stream.Subscription) *wire.Subscribed {
+	m := &wire.Subscribed{SubscriptionID: sub.ID()}
+	if s.offer.Flags.Has(wire.FlagEventOffsets) {
+		start, live := sub.StartOffset(), sub.LiveOffset()
+		m.StartOffset, m.LiveOffset = &start, &live
+	}
+	return m
+}
+
+// openEventStream opens the subscription's stream and writes its hello, which the
+// client waits for before it takes its next event stream.
+func (s *session) openEventStream(id uint64) (*quic.SendStream, *stream.Error) {
+	ctx, cancel := context.WithTimeout(s.conn.ctx, s.srv.cfg.EventStreamWait)
+	defer cancel()
+	out, err := s.conn.quic.OpenUniStreamSync(ctx)
+	if err != nil {
+		return nil, refuseAfter(wire.CodeOverloaded, "event_streams", s.srv.cfg.OverloadRetry,
+			"the client allows no more event streams on this connection")
+	}
+	deadline, _ := ctx.Deadline()
+	_ = out.SetWriteDeadline(deadline) // it has no error
+	if _, err := out.Write(wire.AppendMessage(nil, &wire.EventStreamHello{SubscriptionID: id})); err != nil {
+		out.CancelWrite(egress.ResetLost)
+		return nil, refuseAfter(wire.CodeOverloaded, "event_streams", s.srv.cfg.OverloadRetry,
+			"the client's connection window has no room for another event stream")
+	}
+	_ = out.SetWriteDeadline(time.Time{})
+	return out, nil
+}
+
+// subscriptionOver is called once for each subscription that was started.
+func (c *connection) subscriptionOver(sub *stream.Subscription, end stream.End) {
+	reason := c.endReason(end.Reason)
+	c.srv.m.Subscriptions.Ended.With(reason).Inc()
+	level := slog.LevelInfo
+	if end.Reason == stream.EndCancelled {
+		level = slog.LevelDebug
+	}
+	i := sub.Info()
+	c.srv.log.Log(c.ctx, level, "subscription over",
+		slog.String("reason", string(reason)), slog.Any("error", end.Err),
+		slog.Uint64("subscription", i.ID), slog.String("stream", i.Stream.String()), slog.Uint64("shard", uint64(i.Shard)),
+		slog.String("remote", c.remote), slog.String("principal", i.Principal),
+		slog.Uint64("next", end.Next), slog.Uint64("dropped", i.Dropped))
+	c.removeSubscription()
+	c.srv.streamsOpen.Add(-1)
+	c.tasks.Done()
+}
+
+func (c *connection) endReason(r stream.EndReason) metrics.EndReason {
+	switch r {
+	case stream.EndCancelled:
+		if c.ctx.Err() != nil {
+			return metrics.EndConnection
+		}
+		return metrics.EndClient
+	case stream.EndLagged:
+		return metrics.EndLagged
+	case stream.EndTooOld:
+		return metrics.EndTooOld
+	case stream.EndCorrupt, stream.EndFailed:
+		return metrics.EndStorage
+	case stream.EndDeleted:
+		return metrics.EndDeleted
+	case stream.EndShutdown:
+		return metrics.EndShutdown
+	case stream.EndRemoved:
+		return metrics.EndAdmin
+	case stream.EndSlow:
+		return metrics.EndSlow
+	}
+	return metrics.EndReason(r.String())
+}

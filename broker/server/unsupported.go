@@ -1,0 +1,31 @@
+package server
+
+import (
+	"strings"
+
+	"felix.dev/felix/broker/wire"
+)
+
+// unsupported answers a request that is not served here. The stream goes on, for a
+// client that can read that; to others an unknown type is the end of it. Cache
+// requests are the exception: clients send them to any broker, unasked.
+func (s *session) unsupported(m wire.Message) error {
+	if s.offer.Features.Has(wire.FeatureUnsupported) {
+		s.answer(wire.UnsupportedFor(m))
+		return nil
+	}
+	if strings.HasPrefix(m.MessageType(), "cache_") {
+		s.refuseRequest(refuse(wire.CodeInvalidRequest, "this broker serves no caches"))
+		return nil
+	}
+	return fatal(wire.CodeInvalidRequest, "unknown request %q", clipType(m.MessageType()))
+}
+
+// clipType keeps an answer short whatever the client called its request.
+func clipType(s string) string {
+	const most = 64
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
