@@ -130,6 +130,9 @@ func AppendFrom(dst, offsetFrame []byte, from uint64) ([]byte, error) {
 		}
 		rest = after
 	}
+	if err := checkRecords(fi.Count-skip, rest, recordOverhead); err != nil {
+		return dst, err
+	}
 	dst = BeginOffsetFrame(dst, from, fi.Count-skip, len(rest))
 	return append(dst, rest...), nil
 }
