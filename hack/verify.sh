@@ -47,14 +47,10 @@ shell() {
 	done
 }
 
-tidy() {
-	go mod tidy -diff && (cd hack/tools && go mod tidy -diff)
-}
-
 lint=$(hack/tool.sh golangci-lint) || exit 1
 
 check "generated code is current" generated
-check "go.mod is tidy" tidy
+check "go.mod is tidy" go mod tidy -diff
 check "go vet" go vet -tags "$tags" ./...
 check "house rules (arrows, dependencies, file length)" go test -count=1 ./hack/house
 check "format (gofumpt, gci)" formatted
