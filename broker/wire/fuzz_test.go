@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // seed adds all frames of the vectors, good and bad, that want accepts.
@@ -58,10 +59,8 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s became %s: %v", b, frame[HeaderLen:], err)
 		}
-		if e, ok := m.(*Extension); ok { // the body is kept as it was written
-			again.(*Extension).Body, e.Body = nil, nil
-		}
-		if diff := cmp.Diff(m, again); diff != "" {
+		// The body of an extension is kept as it was written.
+		if diff := cmp.Diff(m, again, cmpopts.IgnoreFields(Extension{}, "Body")); diff != "" {
 			t.Errorf("%s -first +again:\n%s", b, diff)
 		}
 	})

@@ -206,7 +206,7 @@ func TestOffer(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
-	if !(FeaturesHi(9)).Has(FeatureHiExplicitShard|FeatureHiInspect) || Features(1).Has(FeatureRedirect) {
+	if !FeaturesHi(9).Has(FeatureHiExplicitShard|FeatureHiInspect) || Features(1).Has(FeatureRedirect) {
 		t.Error("Has")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,7 +82,7 @@ func TestAppendFrom(t *testing.T) {
 	}
 	for name, bad := range map[string][]byte{
 		"cut":       frame[:len(frame)-1],
-		"too long":  append(frame[:len(frame):len(frame)], 0),
+		"too long":  append(slices.Clip(frame), 0),
 		"no frame":  []byte("no frame"),
 		"a message": AppendMessage(nil, &ErrorMsg{Message: "something long enough"}),
 	} {
