@@ -197,3 +197,11 @@ func (e *ConnectError) Unwrap() []error { return e.Errs }
 
 // Is matches ErrRetryable.
 func (e *ConnectError) Is(target error) bool { return target == ErrRetryable }
+
+// retryByText is the class of a refusal that came without a code: only what is forbidden is known to be final.
+func retryByText(message string) wire.Retry {
+	if strings.Contains(message, "forbidden") {
+		return wire.RetryFatal
+	}
+	return wire.RetryNow
+}

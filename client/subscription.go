@@ -3,8 +3,18 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"felix.dev/felix/broker/wire"
 )
+
+// DefaultResumeTimeout is what SubscribeConfig.ResumeTimeout is if it is 0.
+const DefaultResumeTimeout = 30 * time.Second
 
 // SubscribeConfig shapes a Subscription. The zero value reads shard 0 from the readable end on and resumes by itself.
 type SubscribeConfig struct {
@@ -14,7 +24,8 @@ type SubscribeConfig struct {
 	Shard uint32
 	// NoReconnect returns the reason when the event stream ends instead of resuming: *LaggedError or *LostError.
 	NoReconnect bool
-	// ResumeTimeout bounds the time without a working event stream before Next gives up. 0: 30 s.
+	// ResumeTimeout bounds the time that Next spends on getting a new event stream before it gives up with a
+	// *LostError. 0: 30 s.
 	ResumeTimeout time.Duration
 	// SkipLost goes on at the oldest retained record if the position to resume from is not retained any more, and
 	// reports the distance as Event.Gap. Otherwise Next returns the *CursorError.
@@ -43,32 +54,254 @@ type Resumed struct {
 	Attempts int
 }
 
-// Subscription reads one shard of a stream in order.
-type Subscription struct{}
+// Subscription reads one shard of a stream in order. Next and NextBatch are for one goroutine at a time and refuse to
+// be called by two; the other methods may be called at any time.
+//
+// Nothing is read ahead of the application beyond one buffer and the receive window: a reader that stops holds up
+// its own event stream and nothing else.
+type Subscription struct {
+	client *Client
+	target target
+	cfg    SubscribeConfig
+	start  uint64
+	live   uint64
+	offs   bool // the stream has offsets
 
-// Subscribe begins to read a shard of a stream.
-func (c *Client) Subscribe(ctx context.Context, s Stream, cfg SubscribeConfig) (*Subscription, error) {
-	return nil, errors.ErrUnsupported
+	// shut is the subscription's own lifetime: it ends with Close. It is no caller's context.
+	shut     context.Context
+	shutDown context.CancelFunc
+	position atomic.Uint64
+	busy     atomic.Bool // a Next or NextBatch is running
+
+	mu sync.Mutex
+	// attached is the event stream to interrupt or to leave, nil while there is none. Guarded by mu.
+	attached *attachment
+	// watch is the interruption by the context that is waited with at present. Guarded by mu.
+	watch watch
+
+	// What follows belongs to the goroutine that calls Next or NextBatch.
+
+	in     *attachment // as attached, nil between event streams
+	dec    decoder
+	events []Event // decoded and not returned, from cursor on
+	cursor int
+	retry  *retry
+	loss   *loss // why there is no event stream, nil while there is one
+	final  error // returned for ever
 }
 
-// Next returns the next event. The payload is the caller's to keep.
-func (s *Subscription) Next(ctx context.Context) (Event, error) { return Event{}, errors.ErrUnsupported }
+// maxBatchEvents bounds what NextBatch returns at once, and with it the memory of the slice.
+const maxBatchEvents = 1024
 
-// NextBatch returns the events that are there, at least one, without copying them. The slice and the payloads are
-// valid until the next call of Next or NextBatch.
-func (s *Subscription) NextBatch(ctx context.Context) ([]Event, error) { return nil, errors.ErrUnsupported }
+// Subscribe begins to read a shard of a stream. It fails with a *CursorError if cfg.Start is not there, and with an
+// *Error if the broker refuses; what may be retried is retried a few times.
+func (c *Client) Subscribe(ctx context.Context, s Stream, cfg SubscribeConfig) (*Subscription, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	setDefault(&cfg.ResumeTimeout, DefaultResumeTimeout)
+	t := target{stream: s, shard: cfg.Shard}
+	a, err := c.attachPatiently(ctx, t, cfg)
+	if err != nil {
+		return nil, err
+	}
+	shut, shutDown := context.WithCancel(context.Background())
+	sub := &Subscription{
+		client: c, target: t, cfg: cfg, start: a.start, live: a.live, offs: a.hasOffsets,
+		attached: a, in: a, shut: shut, shutDown: shutDown, retry: newRetry(),
+		dec: decoder{id: a.id, want: a.start, known: a.hasOffsets},
+	}
+	if cfg.Start.kind == startAt && a.hasOffsets {
+		// Offsets between what was asked for and what is delivered first are explained by the first batch, or lost.
+		sub.dec.want = cfg.Start.offset
+	}
+	sub.position.Store(sub.dec.want)
+	if !c.adopt(sub) {
+		return nil, errors.Join(ErrClosed, sub.Close())
+	}
+	return sub, nil
+}
 
-// Position is the first offset that was not returned yet: where to subscribe again to go on.
-func (s *Subscription) Position() uint64 { return 0 }
+// attachPatiently is the first attach of a subscription.
+func (c *Client) attachPatiently(ctx context.Context, t target, cfg SubscribeConfig) (*attachment, error) {
+	const attempts = 5
+	r := newRetry()
+	for try := 1; ; try++ {
+		a, err := c.attach(ctx, t, cfg.Start, "")
+		if err == nil {
+			return a, nil
+		}
+		e, refused := errors.AsType[*Error](err)
+		switch {
+		case cfg.NoReconnect || try == attempts || !retryable(err) || ctx.Err() != nil:
+			return nil, err
+		case isA[*ConnectError](err): // all addresses have been tried
+			return nil, err
+		case refused && e.Code == wire.CodeNotFound: // more likely a wrong name than a new one
+			return nil, err
+		}
+		if waitErr := r.wait(ctx, askedWait(err)); waitErr != nil {
+			return nil, waitErr
+		}
+	}
+}
 
-// StartOffset is the first offset this subscription delivers, as the broker said when it began.
-func (s *Subscription) StartOffset() uint64 { return 0 }
+// Next returns the next event. The payload is a copy and the caller's to keep. It returns io.EOF when the broker has
+// ended the subscription for good, for example because the stream was deleted; an error of the context leaves the
+// subscription as it is; every other error is final.
+func (s *Subscription) Next(ctx context.Context) (Event, error) {
+	if !s.busy.CompareAndSwap(false, true) {
+		return Event{}, errBusy
+	}
+	defer s.busy.Store(false)
+	if err := s.ready(ctx); err != nil {
+		return Event{}, err
+	}
+	e := s.events[s.cursor]
+	s.cursor++
+	e.Payload = append(make([]byte, 0, len(e.Payload)), e.Payload...)
+	s.returned(&e)
+	return e, nil
+}
+
+// NextBatch returns the events that are there, at least one and at most 1024, without copying them: the slice and the
+// payloads are valid until the next call of Next or NextBatch. Errors are as for Next. This is the fast path: it
+// allocates nothing per event.
+func (s *Subscription) NextBatch(ctx context.Context) ([]Event, error) {
+	if !s.busy.CompareAndSwap(false, true) {
+		return nil, errBusy
+	}
+	defer s.busy.Store(false)
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	batch := s.events[s.cursor:]
+	s.cursor = len(s.events)
+	s.returned(&batch[len(batch)-1])
+	return batch, nil
+}
+
+var errBusy = errors.New("felix: Next or NextBatch is already running in another goroutine")
+
+// returned moves the position behind the last event handed out.
+func (s *Subscription) returned(last *Event) {
+	if last.HasOffset {
+		s.position.Store(last.Offset + 1)
+	}
+}
+
+// ready makes sure that there is an event to return.
+func (s *Subscription) ready(ctx context.Context) error {
+	if s.cursor < len(s.events) {
+		return s.check(ctx)
+	}
+	s.events, s.cursor = s.events[:0], 0
+	for {
+		if err := s.check(ctx); err != nil {
+			return err
+		}
+		if s.in == nil {
+			if err := s.resume(ctx); err != nil {
+				return err
+			}
+		}
+		var end *ending
+		var err error
+		s.events, end, err = s.dec.decode(s.events, s.in.frames, maxBatchEvents, s.gap)
+		switch {
+		case len(s.events) > 0:
+			// An error stands in the buffer still and comes up in the next call.
+			s.retry.reset()
+			return nil
+		case err != nil:
+			return s.finish(err)
+		case end != nil:
+			s.ended(end)
+		default:
+			if err := s.fill(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// check is what ends a call before anything is read.
+func (s *Subscription) check(ctx context.Context) error {
+	if s.isShut() {
+		return ErrClosed
+	}
+	if s.final != nil {
+		return s.final
+	}
+	return ctx.Err()
+}
+
+// fill reads from the event stream. It returns an error only if the call is over.
+func (s *Subscription) fill(ctx context.Context) error {
+	s.watchFor(ctx)
+	err := s.in.frames.fill()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		// Only a context sets the deadline: this one's, or an earlier one's at the last moment.
+		s.in.frames.forgetTimeout()
+		return nil
+	case s.isShut():
+		return ErrClosed
+	case err == io.EOF: //nolint:errorlint // a wrapped EOF is not the clean end
+		return s.finish(io.EOF)
+	}
+	s.lost(&loss{cause: fmt.Errorf("event stream from broker %s: %w", s.in.conn.addr, err)})
+	return nil
+}
+
+func (s *Subscription) isShut() bool { return s.shut.Err() != nil }
+
+// gap reports lost offsets.
+func (s *Subscription) gap(from, to uint64) {
+	if s.cfg.OnGap != nil {
+		s.cfg.OnGap(from, to)
+	}
+}
+
+// finish ends the subscription from within, for ever.
+func (s *Subscription) finish(err error) error {
+	s.final = err
+	s.end()
+	return err
+}
+
+// Position is the first offset that was not returned yet: where to subscribe again to go on. It means nothing if the
+// stream has no offsets.
+func (s *Subscription) Position() uint64 { return s.position.Load() }
+
+// StartOffset is the first offset that the broker promised to deliver when the subscription began.
+func (s *Subscription) StartOffset() uint64 { return s.start }
 
 // LiveOffset is the readable end when the subscription began: what is below it is history.
-func (s *Subscription) LiveOffset() uint64 { return 0 }
+func (s *Subscription) LiveOffset() uint64 { return s.live }
 
-// HasOffsets is false for a stream without a log; it then has no position and cannot be resumed.
-func (s *Subscription) HasOffsets() bool { return false }
+// HasOffsets is false for a stream without a log; the subscription then has no position and cannot be resumed.
+func (s *Subscription) HasOffsets() bool { return s.offs }
 
-// Close ends the subscription. It may be called while another goroutine waits in Next, which then returns ErrClosed.
-func (s *Subscription) Close() error { return nil }
+// Close ends the subscription, which tells the broker at once. It may be called while another goroutine waits in
+// Next, which then returns ErrClosed, and more than once.
+func (s *Subscription) Close() error {
+	s.shutDown()
+	s.end()
+	return nil
+}
+
+// end gives up what the subscription holds. Next may still be reading: it is woken up.
+func (s *Subscription) end() {
+	s.mu.Lock()
+	a := s.attached
+	s.attached = nil
+	s.watch.stop()
+	s.mu.Unlock()
+	if a != nil {
+		a.leave()
+	}
+	s.client.forget(s)
+}

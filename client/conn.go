@@ -1,0 +1,131 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"felix.dev/felix/broker/wire"
+)
+
+// helloTimeout bounds the wait for an event stream's first frame, and for the request that wants the stream.
+const helloTimeout = 10 * time.Second
+
+// conn is one QUIC connection to one broker.
+type conn struct {
+	client *Client
+	// addr is what was dialled: configured, learned or named by a redirect.
+	addr string
+	q    *quic.Conn
+	// flags and features are what the broker advertised on the connection's first stream. Every stream of the
+	// connection gets the same.
+	flags    wire.Flags
+	features wire.Features
+	events   *matcher
+
+	// subs counts the subscriptions that use the connection or are about to. Guarded by pool.mu.
+	subs int
+
+	mu sync.Mutex
+	// spare is the authenticated stream that the connection began with, until somebody needs a stream. Guarded by mu.
+	spare *control
+}
+
+// newConn dials one resolved address and authenticates. addr is what it was resolved from.
+func (c *Client) newConn(ctx context.Context, addr, ip string, learned bool) (*conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.DialTimeout,
+		fmt.Errorf("no answer within %v", c.cfg.DialTimeout))
+	defer cancel()
+	to, err := udpAddr(ip)
+	if err != nil {
+		return nil, err
+	}
+	tlsConf := c.tls.Clone()
+	tlsConf.ServerName = serverName(c.cfg.ServerName, addr, learned)
+	q, err := c.transport.Dial(ctx, to, tlsConf, c.quic)
+	if err != nil {
+		return nil, causeOf(ctx, err)
+	}
+	cn := &conn{client: c, addr: addr, q: q, events: newMatcher()}
+	st, ok, err := cn.authenticated(ctx)
+	if err != nil {
+		cn.close("authentication failed")
+		return nil, causeOf(ctx, err)
+	}
+	cn.flags, cn.features = wire.BaseFlags, 0
+	if ok != nil {
+		cn.flags, cn.features = ok.ServerFlags, ok.ServerFeatures
+	}
+	cn.spare = st
+	return cn, nil
+}
+
+// causeOf prefers the reason for which a context ended to the error that this led to.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (cn *conn) alive() bool { return cn.q.Context().Err() == nil }
+
+// why is the reason for which the connection ended.
+func (cn *conn) why() error { return context.Cause(cn.q.Context()) }
+
+// close ends the connection. It is safe to call more than once.
+func (cn *conn) close(reason string) {
+	// The error only repeats that the connection is closed.
+	_ = cn.q.CloseWithError(0, reason)
+}
+
+// acceptEvents hands out the event streams that the broker opens until the connection ends, and then waits for what
+// it has started.
+func (cn *conn) acceptEvents() {
+	ctx := cn.q.Context()
+	var admitting sync.WaitGroup
+	defer admitting.Wait()
+	for {
+		s, err := cn.q.AcceptUniStream(ctx)
+		if err != nil {
+			return
+		}
+		// Each stream by itself: one that does not begin must not hold up the others.
+		admitting.Go(func() { cn.admit(ctx, s) })
+	}
+}
+
+// admit reads an event stream's hello and brings the stream to its subscription.
+func (cn *conn) admit(ctx context.Context, s *quic.ReceiveStream) {
+	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
+	defer cancel()
+	e := &eventStream{stream: s, frames: newFrameBuf(s)}
+	id, err := readHello(e)
+	if err == nil && cn.events.offer(ctx, id, e) {
+		return
+	}
+	e.drop()
+	if cn.alive() {
+		cn.client.log.Warn("dropped an event stream that no subscription wants",
+			"broker", cn.addr, "subscription", id, "error", err)
+	}
+}
+
+// readHello reads the first frame of an event stream.
+func readHello(e *eventStream) (uint64, error) {
+	if err := e.stream.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return 0, err
+	}
+	m, err := readMessage(e.frames)
+	if err != nil {
+		return 0, err
+	}
+	hello, ok := m.(*wire.EventStreamHello)
+	if !ok {
+		return 0, &ProtocolError{Where: whereEvent, Err: fmt.Errorf("begins with %q", m.MessageType())}
+	}
+	return hello.SubscriptionID, e.stream.SetReadDeadline(time.Time{})
+}

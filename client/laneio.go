@@ -1,0 +1,337 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"felix.dev/felix/broker/wire"
+)
+
+// laneStream is the QUIC stream of a lane.
+type laneStream struct {
+	*control
+	addr string // of the broker
+	once sync.Once
+	dead chan struct{} // closed by fail
+	err  error         // why; set before dead is closed
+	// finishing says that the sending side was finished: the end of the other side is no loss then, and what is still
+	// on its way must not be taken back.
+	finishing atomic.Bool
+}
+
+// fail gives the stream up. The first reason counts.
+func (st *laneStream) fail(err error) {
+	st.once.Do(func() {
+		st.err = err
+		st.s.CancelRead(0)
+		if !st.finishing.Load() {
+			st.s.CancelWrite(0)
+		}
+		close(st.dead)
+	})
+}
+
+// run is the lane's goroutine: it gets a stream whenever there is something to send, and serves it.
+func (l *lane) run() {
+	ctx := l.p.life
+	defer l.leave()
+	r := newRetry()
+	for l.awaitWork(ctx) {
+		if l.backOff(ctx, r) != nil {
+			return
+		}
+		st, err := l.connect(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			l.connectFailed(err)
+			continue
+		}
+		l.serve(ctx, st)
+		l.streamOver(st)
+	}
+}
+
+// leave settles what is left when the publisher is given up.
+func (l *lane) leave() {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.finishAll(ErrClosed)
+}
+
+// awaitWork waits until there is a batch. It returns false if there will be none.
+func (l *lane) awaitWork(ctx context.Context) bool {
+	for {
+		l.p.mu.Lock()
+		work, over := len(l.queue) > 0, l.p.closed
+		l.parked = !work && !over
+		l.p.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case work:
+			return true
+		case over:
+			return false
+		}
+		select {
+		case <-l.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// backOff waits after failures.
+func (l *lane) backOff(ctx context.Context, r *retry) error {
+	l.p.mu.Lock()
+	failures, pause := l.failures, l.pause
+	l.pause = 0
+	l.p.mu.Unlock()
+	if failures == 0 {
+		r.reset()
+		return nil
+	}
+	return r.wait(ctx, pause)
+}
+
+// connect opens a stream and, for an idempotent lane, gets its producer id.
+func (l *lane) connect(ctx context.Context) (*laneStream, error) {
+	c := l.p.client
+	l.p.mu.Lock()
+	addr := l.addr
+	l.p.mu.Unlock()
+	cn, err := c.pool.get(ctx, addr, false)
+	if err != nil {
+		l.p.mu.Lock()
+		l.addr = "" // ask any other broker the next time
+		l.p.mu.Unlock()
+		return nil, err
+	}
+	if err := l.supported(cn); err != nil {
+		return nil, err
+	}
+	st, err := cn.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l.p.cfg.Idempotent && !l.hasProducer {
+		if err := l.initProducer(ctx, cn, st); err != nil {
+			st.drop()
+			return nil, err
+		}
+	}
+	return &laneStream{control: st, addr: cn.addr, dead: make(chan struct{})}, nil
+}
+
+// supported says whether the broker takes what this publisher sends.
+func (l *lane) supported(cn *conn) error {
+	cfg := &l.p.cfg
+	l.p.mu.Lock()
+	keyed := l.p.routing != nil
+	l.p.mu.Unlock()
+	switch {
+	case !cfg.Unacked && !cn.flags.Has(wire.FlagPublishAcked):
+		return &UnsupportedError{What: "binary acked publishes"}
+	case keyed && !cn.flags.Has(wire.FlagPublishKeyed):
+		return &UnsupportedError{What: "binary keyed publishes"}
+	case cfg.Idempotent && (!cn.flags.Has(wire.FlagPublishIdempotent) || !cn.features.Has(wire.FeatureIdempotentProducer)):
+		return &UnsupportedError{What: "idempotent publishes"}
+	}
+	return nil
+}
+
+// connectFailed decides about what is waiting. Without sending again there is no use in keeping it: the caller is
+// told within one round over the brokers. Otherwise it waits for the next round, up to its time.
+func (l *lane) connectFailed(err error) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.failures++
+	l.trouble, l.pause = err, askedWait(err)
+	if l.p.cfg.resends() && retryable(err) {
+		return
+	}
+	l.finishAll(err)
+}
+
+// serve writes and reads until the stream is over.
+func (l *lane) serve(ctx context.Context, st *laneStream) {
+	l.p.mu.Lock()
+	l.stream, l.next, l.inflight, l.late = st, 0, 0, 0
+	l.p.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { st.fail(ErrClosed) })
+	defer stop()
+	var reading sync.WaitGroup
+	reading.Go(func() { st.fail(l.readAnswers(st)) })
+	if err := l.write(st); err != nil {
+		// A broker that stops reading may have said why: the reader is left a moment to find out.
+		st.s.CancelWrite(0)
+		_ = st.s.SetReadDeadline(time.Now().Add(lastWords)) // fails only if the stream is closed
+		reading.Wait()
+		return
+	}
+	l.finishStream(st)
+	reading.Wait()
+}
+
+// lastWords bounds the wait for the reason when a stream cannot be written to any more.
+const lastWords = time.Second
+
+// write is the writer's loop. It returns nil when the publisher is closed and everything is answered.
+func (l *lane) write(st *laneStream) error {
+	p := l.p
+	var out []byte
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		p.mu.Lock()
+		now := time.Now()
+		from := l.base + uint64(l.next)
+		out = l.take(out[:0], now)
+		to := l.base + uint64(l.next)
+		if len(out) > 0 {
+			l.writing = now
+			p.mu.Unlock()
+			_, err := st.s.Write(out)
+			if cap(out) > 4*maxWrite {
+				out = nil
+			}
+			l.wrote(from, to, err)
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if p.closed && len(l.queue) == 0 {
+			p.mu.Unlock()
+			return nil
+		}
+		wait := l.wait(now)
+		l.parked = true
+		p.mu.Unlock()
+		linger := timer.C
+		if wait < 0 {
+			linger = nil
+		} else {
+			timer.Reset(wait)
+		}
+		select {
+		case <-l.wake:
+			// Those who are about to publish in the same moment get into the same batch.
+			runtime.Gosched()
+		case <-linger:
+		case <-st.dead:
+			return st.err
+		}
+	}
+}
+
+// wrote notes the end of a Write of the batches with ids in [from, to).
+func (l *lane) wrote(from, to uint64, err error) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.parked = false
+	l.writing = time.Time{}
+	if !l.p.cfg.Unacked || err != nil {
+		return
+	}
+	l.failures = 0
+	for id := from; id < to; id++ {
+		if b := l.find(id); b != nil {
+			l.finish(b, nil)
+		}
+	}
+}
+
+// finishStream ends the sending side and waits for the broker to end the other one, which tells that it has read
+// everything: without answers there is no other way to know.
+func (l *lane) finishStream(st *laneStream) {
+	st.finishing.Store(true)
+	if err := st.s.Close(); err != nil {
+		st.fail(err)
+		return
+	}
+	timer := time.NewTimer(finishTimeout)
+	defer timer.Stop()
+	select {
+	case <-st.dead:
+	case <-timer.C:
+		// Only the reading: to reset the other side now could take back what is still on its way.
+		st.s.CancelRead(0)
+	}
+}
+
+// finishTimeout bounds the wait for a broker to end its side of a finished stream.
+const finishTimeout = 2 * time.Second
+
+// readAnswers is the reader's loop. It returns why the stream is over.
+func (l *lane) readAnswers(st *laneStream) error {
+	for {
+		if err := l.settleRead(st); err != nil {
+			return err
+		}
+		err := st.frames.fill()
+		if err == nil {
+			continue
+		}
+		switch {
+		case st.finishing.Load():
+			return ErrClosed
+		case errors.Is(err, io.EOF):
+			err = errNoAnswer
+		}
+		return fmt.Errorf("publish stream from broker %s: %w", st.addr, err)
+	}
+}
+
+// settleRead takes all answers that are in the buffer under one lock.
+func (l *lane) settleRead(st *laneStream) error {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	for {
+		h, payload, ok, err := st.frames.peek()
+		if err != nil {
+			return &ProtocolError{Where: wherePublish, Err: err}
+		}
+		if !ok {
+			return nil
+		}
+		a, err := readAnswer(h, payload)
+		if err != nil {
+			return err
+		}
+		st.frames.consume(h)
+		if err := l.settle(a); err != nil {
+			return err
+		}
+	}
+}
+
+// streamOver decides about what was sent and has no answer.
+func (l *lane) streamOver(st *laneStream) {
+	p := l.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.stream, l.trouble = nil, st.err
+	waiting := l.unfinished(len(l.queue))
+	if len(waiting) > 0 && !isA[*redirect](st.err) {
+		l.failures++
+		p.client.log.Warn("lost a publish stream", "broker", st.addr, "stream", p.stream.String(),
+			"batches", len(waiting), "error", st.err)
+	}
+	if l.draining {
+		l.drainedByLoss(st.err)
+	}
+	if !p.cfg.resends() {
+		for _, b := range l.unfinished(l.next) {
+			l.finish(b, unknownOutcome(st.err))
+		}
+	}
+	l.next, l.inflight = 0, 0
+}
