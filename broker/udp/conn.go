@@ -16,7 +16,7 @@ type Conn struct {
 	batch *ipv4.PacketConn // reads without GRO
 	gro   *receiver        // nil: GRO is off
 
-	// writeMsg is c.WriteMsgUDP but in tests.
+	// writeMsg is writeMsgUDP but in tests.
 	writeMsg func(b, oob []byte, addr *net.UDPAddr) (n, oobn int, err error)
 }
 
@@ -37,7 +37,8 @@ func wrap(c *net.UDPConn, o Options) (*Conn, Report, error) {
 	if err != nil {
 		return nil, Report{}, err
 	}
-	conn := &Conn{c: c, batch: ipv4.NewPacketConn(c), writeMsg: c.WriteMsgUDP}
+	conn := &Conn{c: c, batch: ipv4.NewPacketConn(c)}
+	conn.writeMsg = conn.writeMsgUDP
 	report := Report{Wanted: max(o.ReadBuffer, o.WriteBuffer)}
 	report.ReadBuffer, report.WriteBuffer = setBuffers(c, rc, o)
 	report.GSO = gsoEnabled(rc)
@@ -93,6 +94,14 @@ func (c *Conn) WriteMsgUDP(b, oob []byte, addr *net.UDPAddr) (n, oobn int, err e
 		err = trainError(err, oob)
 	}
 	return n, oobn, err
+}
+
+// writeMsgUDP goes through netip: with a UDPAddr each send would allocate.
+func (c *Conn) writeMsgUDP(b, oob []byte, addr *net.UDPAddr) (n, oobn int, err error) {
+	if ap := addr.AddrPort(); ap.Addr().IsValid() {
+		return c.c.WriteMsgUDPAddrPort(b, oob, ap)
+	}
+	return c.c.WriteMsgUDP(b, oob, addr) // no IP: this host
 }
 
 // WriteTo sends one datagram.
