@@ -77,10 +77,14 @@ func (c *connection) run() {
 	c.srv.windows.forget(c.quic)
 }
 
-// accept runs a session for each stream that next gives, no more at a time than an
-// unauthenticated connection may have.
+// accept runs a session for each stream that next gives. Of an unauthenticated
+// connection only so many are read at a time; the next ones wait, unread.
 func (c *connection) accept(next func() (session func(), err error)) {
 	for {
+		run, err := next()
+		if err != nil {
+			return
+		}
 		var place chan struct{}
 		select {
 		case <-c.authenticated:
@@ -92,10 +96,6 @@ func (c *connection) accept(next func() (session func(), err error)) {
 			case <-c.ctx.Done():
 				return
 			}
-		}
-		run, err := next()
-		if err != nil {
-			return
 		}
 		c.srv.streamsOpen.Add(1)
 		c.tasks.Go(func() {

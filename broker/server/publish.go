@@ -53,17 +53,27 @@ func (s *session) newPublishing() *publishing {
 // publishFrame serves a binary publish. It ends the stream only if the frame
 // cannot be read.
 func (s *session) publishFrame(h wire.Header) error {
+	p, shard, err := s.readPublish(h)
+	if shard != nil {
+		shard.Publish(&p.pub)
+	}
+	return err
+}
+
+// readPublish reads a publish and finds it a shard; nil: it was answered, or needs
+// no answer.
+func (s *session) readPublish(h wire.Header) (*publishing, *stream.Shard, error) {
 	s.patience.begin()
 	cost := frameCost(h.Length)
 	if !s.conn.ingress.acquire(cost, &s.patience) {
-		return s.shedFrame(h)
+		return nil, nil, s.shedFrame(h)
 	}
 	p := s.newPublishing()
 	p.cost, p.conn = cost, s.conn.ingress
 	var err error
 	if p.frame, err = readPayload(s.frames, h); err != nil {
 		p.free()
-		return err
+		return nil, nil, err
 	}
 	m, err := wire.DecodePublish(h.Flags, p.frame.b)
 	if m.Acked {
@@ -73,32 +83,31 @@ func (s *session) publishFrame(h wire.Header) error {
 		}
 	} else if h.Flags.Has(wire.FlagPublishAcked) {
 		p.free() // there is not even a request id to answer
-		return fatal(wire.CodeInvalidRequest, "%v", err)
+		return nil, nil, fatal(wire.CodeInvalidRequest, "%v", err)
 	}
 	if err != nil {
 		s.refusePublish(p, refuse(wire.CodeInvalidRequest, "%v", err))
-		return nil
+		return nil, nil, nil
 	}
 	p.pub.Records = m.Records
 	p.pub.HasProducer, p.pub.Producer, p.pub.Sequence = m.Idempotent, m.ProducerID, m.Sequence
-	s.publish(p, m.Tenant, m.Namespace, m.Stream, m.Key, m.Keyed)
-	return nil
+	return p, s.admit(p, m.Tenant, m.Namespace, m.Stream, m.Key, m.Keyed), nil
 }
 
-// publish hands p to its shard, or answers why not.
-func (s *session) publish(p *publishing, tenant, namespace, name, key []byte, keyed bool) {
+// admit gives the shard that p may go to; nil: p was answered and is gone.
+func (s *session) admit(p *publishing, tenant, namespace, name, key []byte, keyed bool) *stream.Shard {
 	if p.form != replyNone {
 		s.out.reserve()
 	}
 	shard, refusal := s.place(p, tenant, namespace, name, key, keyed)
 	if refusal != nil {
 		p.done(stream.Result{Err: refusal})
-		return
+		return nil
 	}
-	shard.Publish(&p.pub)
+	return shard
 }
 
-// refusePublish answers a publish that publish was not called for.
+// refusePublish answers a publish that admit was not called for.
 func (s *session) refusePublish(p *publishing, e *stream.Error) {
 	if p.form != replyNone {
 		s.out.reserve()

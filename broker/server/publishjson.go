@@ -46,5 +46,8 @@ func (s *session) publishRecords(p *publishing, tenant, namespace, name string, 
 	s.patience.begin()
 	p.pub.Records = records
 	p.cost = frameCost(uint32(len(records.Bytes)))
-	s.publish(p, []byte(tenant), []byte(namespace), []byte(name), key, key != nil)
+	shard := s.admit(p, []byte(tenant), []byte(namespace), []byte(name), key, key != nil)
+	if shard != nil {
+		shard.Publish(&p.pub)
+	}
 }

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"felix.dev/felix/broker/wire"
+	"felix.dev/felix/broker/wire/frameio"
+)
+
+func TestBufferClasses(t *testing.T) {
+	for _, n := range []int{0, 1, 512, 513, 1024, 4095, 64 << 10, 64<<10 + 1, 4 << 20, 4<<20 + 1, 16 << 20} {
+		b := takeBuffer(n)
+		if len(b.b) != 0 || cap(b.b) < n {
+			t.Errorf("buffer for %d: length %d, capacity %d", n, len(b.b), cap(b.b))
+		}
+		b.give()
+		if again := takeBuffer(n); cap(again.b) < n {
+			t.Errorf("second buffer for %d: capacity %d", n, cap(again.b))
+		}
+	}
+	odd := &buffer{b: make([]byte, 0, 700)} // grown elsewhere
+	odd.give()
+	(*buffer)(nil).give()
+}
+
+func TestReadPayload(t *testing.T) {
+	for _, n := range []int{0, 1, 1000, arrivedFirst, arrivedFirst + 1, 3 << 20, 5 << 20} {
+		want := bytes.Repeat([]byte("abcdefg"), n/7+1)[:n]
+		frame := append(wire.AppendHeader(nil, 0, n), want...)
+		r := frameio.NewReader(bytes.NewReader(frame), 0)
+		r.SetLimit(wire.MaxPayload)
+		h, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := readPayload(r, h)
+		if err != nil || !bytes.Equal(b.b, want) {
+			t.Errorf("payload of %d: %d bytes, %v", n, len(b.b), err)
+		}
+		b.give()
+	}
+}
+
+// What has not arrived takes no memory beyond 64 KiB.
+func TestReadPayloadCutShort(t *testing.T) {
+	for _, arrived := range []int{0, 100, arrivedFirst} {
+		frame := append(wire.AppendHeader(nil, 0, 16<<20), make([]byte, arrived)...)
+		r := frameio.NewReader(bytes.NewReader(frame), 0)
+		r.SetLimit(wire.MaxPayload)
+		h, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := readPayload(r, h)
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("got %v", err)
+		}
+		if arrived < arrivedFirst && cap(b.b) > arrivedFirst {
+			t.Errorf("%d bytes taken for %d that arrived", cap(b.b), arrived)
+		}
+		b.give()
+	}
+}
+
+func TestFrameCost(t *testing.T) {
+	for length, want := range map[uint32]int64{0: 1024, 512: 1024, 513: 1536, 64 << 10: 64<<10 + 512, 1 << 20: 1<<20 + 512} {
+		if got := frameCost(length); got != want {
+			t.Errorf("frame of %d: %d, want %d", length, got, want)
+		}
+	}
+}
