@@ -1,0 +1,19 @@
+// Package egress takes subscriptions from their cursors to their QUIC streams.
+//
+// A [feeder] is one goroutine per subscription: it asks for the next piece, writes it in
+// one blocking Write and moves the cursor. quic-go's Write returns when all but one
+// packet is sent, so each subscription has exactly one write in flight, a blocked
+// stream holds up only itself, and the back-pressure is bounded. A [lane] owns the
+// waking of a set of feeders: a commit tells each lane once, and the lane wakes the
+// feeders that are parked.
+//
+// What it is not: it decides nothing about lag, history or offsets (package stream),
+// and it opens no streams and knows no sessions (package server).
+//
+// # Invariants
+//
+//   - A cursor moves only after its bytes were accepted by the QUIC stream.
+//   - A frame that was cut by a deadline or an error is followed by nothing: the stream is reset.
+//   - FIN means over, RESET means resume: only a lag notice or a deleted stream ends in FIN.
+//   - Every feeder ends before Engine.Close returns.
+package egress

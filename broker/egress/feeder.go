@@ -1,0 +1,132 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/wire"
+)
+
+// feeder writes one subscription. All fields but parked belong to its goroutine.
+type feeder struct {
+	engine *Engine
+	lane   *lane
+	group  *group
+	conn   *Conn
+	sub    *stream.Subscription
+	w      Writer
+	gone   <-chan struct{}
+
+	wake     chan struct{} // capacity 1
+	parked   bool          // guarded by group.mu
+	deadline time.Time     // the one that is set on w
+}
+
+func (f *feeder) run() stream.End {
+	cfg := &f.engine.cfg
+	for {
+		piece := f.lane.pieceBytes(cfg)
+		p, status := f.sub.Next(piece, f.conn.pageBytes(piece))
+		switch status {
+		case stream.Ended:
+			return f.finish(f.sub.End())
+		case stream.Idle:
+			if !f.park() {
+				return f.finish(f.cut(stream.EndCancelled, context.Cause(f.w.Context())))
+			}
+		case stream.Ready:
+			if err := f.write(p.Bytes); err != nil {
+				return f.finish(f.explain(err))
+			}
+			f.sub.Advance(p)
+			f.engine.stats.records.Add(uint64(p.Records))
+		}
+	}
+}
+
+// park waits until there may be something to write; false: nobody wants it any more.
+func (f *feeder) park() bool {
+	f.sub.SetState(stream.Waiting)
+	f.group.park(f)
+	if f.sub.Changed() {
+		return true
+	}
+	select {
+	case <-f.wake:
+		return true
+	case <-f.sub.Stopped():
+		return true
+	case <-f.gone:
+		return false
+	}
+}
+
+// write hands b over in steps that each have to make progress within the timeout.
+func (f *feeder) write(b []byte) error {
+	for len(b) > 0 {
+		step := b[:min(len(b), stepBytes)]
+		if err := f.extend(); err != nil {
+			return err
+		}
+		if _, err := f.w.Write(step); err != nil {
+			return err
+		}
+		f.engine.stats.bytes.Add(uint64(len(step)))
+		f.engine.stats.writes.Add(1)
+		b = b[len(step):]
+	}
+	return nil
+}
+
+// extend moves the write deadline, at most once in an eighth of the timeout: setting
+// it costs as much as a small write.
+func (f *feeder) extend() error {
+	timeout := f.engine.cfg.SlowConsumerTimeout
+	now := time.Now()
+	if f.deadline.Sub(now) >= timeout {
+		return nil
+	}
+	f.deadline = now.Add(timeout + timeout/8)
+	return f.w.SetWriteDeadline(f.deadline)
+}
+
+// explain turns a failed write into an end.
+func (f *feeder) explain(err error) stream.End {
+	select {
+	case <-f.sub.Stopped():
+		return f.cut(stream.EndRemoved, err)
+	default:
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return f.cut(stream.EndSlow, err)
+	}
+	return f.cut(stream.EndCancelled, err)
+}
+
+// cut is an end that the subscription did not come to itself.
+func (f *feeder) cut(r stream.EndReason, err error) stream.End {
+	return stream.End{Reason: r, Next: f.sub.Info().Next, Err: err}
+}
+
+// finish closes the stream in the way that tells its client what to do next.
+func (f *feeder) finish(e stream.End) stream.End {
+	switch e.Reason {
+	case stream.EndLagged:
+		notice := wire.AppendMessage(nil, &wire.SubscriptionLagged{SubscriptionID: f.sub.ID(), ResumeFrom: e.Next})
+		if err := f.write(notice); err != nil {
+			f.w.CancelWrite(ResetLost)
+			return e
+		}
+		_ = f.w.Close() // an error says that the client is gone, which it need not be told
+	case stream.EndDeleted:
+		_ = f.w.Close()
+	case stream.EndCancelled:
+		f.w.CancelWrite(0)
+	default:
+		f.w.CancelWrite(ResetLost)
+	}
+	return e
+}

@@ -1,0 +1,30 @@
+// Package stream holds what a shard is: an ordered log of records with dense
+// offsets, its committed mark, the tail ring that live readers share, and the
+// subscriptions that read it.
+//
+// What it is not: it knows no QUIC, no frames off a network and no files. Records
+// come in as the byte region of a publish, a [Log] keeps them, and a reader gets
+// pieces of encoded frames from [Subscription.Next], which package egress writes.
+//
+// # How a record travels
+//
+//	Publish -> queue -> sequencer: claim, idempotence, frames encoded into the tail ring (not visible)
+//	        -> Log.Append -> committed: ring bytes become visible, mark advances, watchers wake, Done is called
+//
+// # Invariants
+//
+//   - One sequencer at a time runs for a shard, so offsets are dense and assigned in queue order.
+//   - mark <= next: readers never pass the committed mark; ring bytes beyond it are not visible.
+//   - Offsets are never used twice under one name: a recreated stream starts above its predecessor.
+//   - Bytes of the ring below chunk.visible are never written again, so any number of readers share them.
+//   - A subscription's cursor moves only in Advance, after its bytes were handed over.
+//   - Publish.Done is called exactly once for every publish, whatever happens.
+//
+// # Files
+//
+//	shard.go      assembly and lifecycle       sequence.go   the sequencer and the commit
+//	publish.go    what a publisher hands in    producers.go  idempotent producers
+//	tail.go       the ring of encoded frames   subscribe.go  start offsets, registration
+//	subscription.go  the cursor and its loop   policy.go     lag bounds: DropNew, Block, CatchUp
+//	watch.go      wake-ups and the slow poll   log.go        what a shard needs of its log
+package stream

@@ -1,0 +1,40 @@
+package stream
+
+import (
+	"errors"
+
+	"felix.dev/felix/broker/seglog"
+	"felix.dev/felix/broker/wire"
+)
+
+// Log is what a shard needs of the thing that keeps its records. A shard without
+// one is a memory stream. *seglog.Log is a Log.
+type Log interface {
+	// Append takes one claim. It returns before the claim is committed; the log
+	// reports commits through the callback it was opened with, in order.
+	Append(records []seglog.Record) error
+	// Read gives a page of whole frames from an offset, below limit.
+	Read(from, limit uint64, maxBytes int, buf []byte) (seglog.Page, error)
+	Next() uint64
+	Oldest() uint64
+	Durable() uint64
+	Stats() seglog.Stats
+	Close() error
+}
+
+// appendError says what a failed append means to the publishers in it: nothing of
+// it was written, so that sending again is safe, unless the log says otherwise.
+func appendError(err error) *Error {
+	switch {
+	case errors.Is(err, seglog.ErrDiskFull), errors.Is(err, seglog.ErrReadOnly):
+		return &Error{Code: wire.CodeOverloaded, Retry: wire.RetryAfter, RetryAfter: diskRetry, Reason: "storage", Message: "the log cannot be written now", Err: err}
+	case errors.Is(err, seglog.ErrClosed):
+		return &Error{Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: "not_ready", Message: "the shard is closing", Err: err}
+	}
+	return &Error{Code: wire.CodeStorage, Retry: wire.RetryNow, Message: "the log refuses writes", Err: err}
+}
+
+// commitError is for publishes that were written but whose commit failed.
+func commitError(err error) *Error {
+	return &Error{Code: wire.CodeStorage, Retry: wire.RetryOutcomeUnknown, Message: "the write could not be confirmed", Err: err}
+}

@@ -1,0 +1,63 @@
+package stream
+
+import (
+	"errors"
+	"sync"
+
+	"felix.dev/felix/broker/seglog"
+)
+
+// pages are the buffers of readers of history. A reader holds one only while it is
+// behind; larger ones, for a frame that is larger, are not kept.
+var pages = sync.Pool{New: func() any { return new([]byte) }}
+
+const keptPage = 512 << 10
+
+// readPage reads the next page of history. It says failed with the status to give
+// when there is none.
+func (s *Subscription) readPage(mark uint64, pageBytes int) (Status, bool) {
+	if s.shard.log == nil { // the ring was all there was
+		s.lose()
+		return 0, false
+	}
+	if s.page == nil {
+		s.page = *(pages.Get().(*[]byte))
+	}
+	p, err := s.shard.log.Read(s.next.Load(), mark, pageBytes, s.page)
+	if err != nil {
+		var old *seglog.TooOldError
+		var bad *seglog.CorruptionError
+		switch {
+		case errors.As(err, &old):
+			return s.ended(EndTooOld, err), true
+		case errors.As(err, &bad):
+			return s.ended(EndCorrupt, err), true
+		case errors.Is(err, seglog.ErrClosed):
+			return s.ended(EndShutdown, err), true
+		}
+		return s.ended(EndFailed, err), true
+	}
+	from := s.next.Load()
+	s.pass(p.First)
+	if len(p.Frames) == 0 {
+		if s.pass(p.Next); s.next.Load() == from {
+			return s.ended(EndFailed, errEmptyPage), true
+		}
+		return 0, false
+	}
+	s.page, s.rest = p.Frames, p.Frames
+	return 0, false
+}
+
+var errEmptyPage = errors.New("stream: the log gave an empty page below the committed mark")
+
+func (s *Subscription) releasePage() {
+	if s.page == nil {
+		return
+	}
+	if cap(s.page) <= keptPage {
+		b := s.page[:0]
+		pages.Put(&b)
+	}
+	s.page, s.rest = nil, nil
+}

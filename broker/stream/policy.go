@@ -1,0 +1,141 @@
+package stream
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"felix.dev/felix/broker/wire"
+)
+
+// Queue bounds a subscription's lag: the batches between its cursor and the
+// committed tail, in entries and in bytes, whichever is reached first.
+type Queue struct {
+	Entries int
+	Bytes   int64
+	OnFull  OnFull
+}
+
+func (q Queue) exceeded(lag position) bool {
+	return lag.entries > uint64(q.Entries) || lag.bytes > uint64(q.Bytes)
+}
+
+func (q Queue) full(lag position) bool {
+	return lag.entries >= uint64(q.Entries) || lag.bytes >= uint64(q.Bytes)
+}
+
+func (p position) minus(o position) position {
+	return position{p.entries - min(o.entries, p.entries), p.bytes - min(o.bytes, p.bytes)}
+}
+
+// bound is the last position that a reader standing at p is still owed.
+func (q Queue) bound(p position) position { return p.plus(q.Entries, int(q.Bytes)) }
+
+// blockers are the subscriptions whose lag makes publishers wait.
+type blockers struct {
+	count   atomic.Int32
+	waiting atomic.Bool   // the sequencer waits for one of them
+	moved   chan struct{} // capacity 1
+
+	mu   sync.Mutex
+	subs map[*Subscription]time.Time // since when it has held the sequencer up; zero: it does not
+}
+
+func (b *blockers) any() bool { return b.count.Load() > 0 }
+
+func (b *blockers) add(s *Subscription) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.subs[s]; !ok {
+		b.count.Add(1)
+	}
+	b.subs[s] = time.Time{}
+}
+
+func (b *blockers) remove(s *Subscription) {
+	b.mu.Lock()
+	if _, ok := b.subs[s]; ok {
+		delete(b.subs, s)
+		b.count.Add(-1)
+	}
+	b.mu.Unlock()
+	b.signal()
+}
+
+// signal lets a waiting sequencer look again.
+func (b *blockers) signal() {
+	if b.waiting.Load() {
+		select {
+		case b.moved <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// full finds a subscription without room and ends those that had none for limit.
+// It returns when the next one's time is up.
+func (b *blockers) full(tail position, now time.Time, limit time.Duration) (deadline time.Time, any bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s, since := range b.subs {
+		if !s.queue.full(tail.minus(s.position())) {
+			b.subs[s] = time.Time{}
+			continue
+		}
+		if since.IsZero() {
+			since = now
+			b.subs[s] = now
+		}
+		if now.Sub(since) >= limit {
+			delete(b.subs, s)
+			b.count.Add(-1)
+			s.overflow.Store(true)
+			continue
+		}
+		if d := since.Add(limit); !any || d.Before(deadline) {
+			deadline, any = d, true
+		}
+	}
+	return deadline, any
+}
+
+// waitForRoom is OnFull: Block. It waits until no blocking subscription is full,
+// ends the ones that stay full for the block timeout, and gives up for the claim at
+// hand after the publish wait: those publishers are told and nothing was written.
+func (s *Shard) waitForRoom() error {
+	if !s.blockers.any() {
+		return nil
+	}
+	b := &s.blockers
+	b.waiting.Store(true)
+	defer b.waiting.Store(false)
+	start := s.cfg.Now()
+	for {
+		now := s.cfg.Now()
+		deadline, full := b.full(s.staging.at, now, s.cfg.BlockTimeout)
+		if !full {
+			s.watchers.wake() // who was just ended may be parked
+			return nil
+		}
+		giveUp := start.Add(s.cfg.PublishWait)
+		if !now.Before(giveUp) {
+			s.blocked.Add(1)
+			return &Error{
+				Code: wire.CodeOverloaded, Retry: wire.RetryAfter, RetryAfter: blockedRetry, Reason: "subscriber_blocking",
+				Message: "a subscriber under OnFull=Block has no room; nothing was written",
+			}
+		}
+		if giveUp.Before(deadline) {
+			deadline = giveUp
+		}
+		timer := time.NewTimer(deadline.Sub(now))
+		select {
+		case <-b.moved:
+		case <-timer.C:
+		case <-s.closing:
+			timer.Stop()
+			return nil
+		}
+		timer.Stop()
+	}
+}

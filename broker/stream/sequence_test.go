@@ -1,0 +1,319 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"felix.dev/felix/broker/seglog"
+	"felix.dev/felix/broker/wire"
+)
+
+// While a sync is under way, what arrives waits for it and then shares one append.
+func TestPublishesShareTheNextAppend(t *testing.T) {
+	l := &fakeLog{}
+	s := openShard(t, Config{}, l)
+	first := publish(s, "0")
+	var rest []<-chan Result
+	for i := range 20 {
+		rest = append(rest, publish(s, fmt.Sprint(i+1)))
+	}
+	if l.appends != 1 {
+		t.Fatalf("%d appends before the first commit, want 1", l.appends)
+	}
+	if s.Mark() != 0 {
+		t.Fatalf("mark %d before the commit", s.Mark())
+	}
+	l.commit()
+	if r := <-first; r.Err != nil || r.Offset != 0 {
+		t.Fatalf("first: %+v", r)
+	}
+	if l.appends != 2 || len(l.records) != 2 {
+		t.Errorf("%d appends of %d records, want the 20 in one frame of the second", l.appends, len(l.records))
+	}
+	l.commit()
+	for i, c := range rest {
+		if r := <-c; r.Err != nil || r.Offset != uint64(i+1) {
+			t.Errorf("publish %d: %+v", i+1, r)
+		}
+	}
+}
+
+// A full claim is written while the last one is still being synced.
+func TestAFullClaimIsPipelined(t *testing.T) {
+	l := &fakeLog{}
+	s := openShard(t, Config{}, l)
+	publish(s, "0")
+	for range claimPublishes {
+		publish(s, "x")
+	}
+	if l.appends != 2 {
+		t.Errorf("%d appends, want the full claim written before the first commit", l.appends)
+	}
+	l.commit()
+	if s.Mark() != claimPublishes+1 {
+		t.Errorf("mark %d after one commit of both claims", s.Mark())
+	}
+}
+
+// A refused append fails exactly its publishes; the next ones take its offsets.
+func TestARefusedAppendLeavesNothing(t *testing.T) {
+	l := &fakeLog{auto: true}
+	s := openShard(t, Config{}, l)
+	sub := subscribe(t, s, offered(1))
+	mustPublish(t, s, "a")
+	l.fail = fmt.Errorf("append: %w", seglog.ErrDiskFull)
+	r := <-publish(s, "refused")
+	var e *Error
+	if !errors.As(r.Err, &e) || e.Code != wire.CodeOverloaded || e.Retry != wire.RetryAfter || !errors.Is(r.Err, seglog.ErrDiskFull) {
+		t.Errorf("a full disk answers %v", r.Err)
+	}
+	l.fail = nil
+	if off := mustPublish(t, s, "b"); off != 1 {
+		t.Errorf("the next publish got offset %d, want 1", off)
+	}
+	got, _ := drain(t, sub)
+	if d := cmp.Diff([]event{{0, "a", 0}, {1, "b", 0}}, got); d != "" {
+		t.Errorf("events (-want +got):\n%s", d)
+	}
+}
+
+// A failed sync answers what is in flight as unknown, refuses what comes, and lets
+// readers go on with what is committed.
+func TestAFailedSyncPoisonsTheShard(t *testing.T) {
+	l := &fakeLog{}
+	s := openShard(t, Config{}, l)
+	kept := publish(s, "kept")
+	l.commit()
+	<-kept
+	lost := publish(s, "lost")
+	s.logCommitted(1, errors.New("sync: input/output error"))
+	var e *Error
+	if r := <-lost; !errors.As(r.Err, &e) || e.Code != wire.CodeStorage || e.Retry != wire.RetryOutcomeUnknown {
+		t.Errorf("in flight: %v", r.Err)
+	}
+	if r := <-publish(s, "later"); !errors.As(r.Err, &e) || e.Code != wire.CodeStorage || e.Retry == wire.RetryOutcomeUnknown {
+		t.Errorf("later: %v, want a refusal that says nothing was written", r.Err)
+	}
+	o := offered(1)
+	o.Start = earliest
+	got, st := drain(t, subscribe(t, s, o))
+	if d := cmp.Diff([]event{{0, "kept", 0}}, got); d != "" || st != Idle {
+		t.Errorf("status %v, events (-want +got):\n%s", st, d)
+	}
+}
+
+// B12: a lone event is on its way at once; there is no timer to wait for.
+func TestALoneEventDoesNotWait(t *testing.T) {
+	s := openShard(t, Config{}, nil)
+	for i := range 10 {
+		c := publish(s, "x")
+		select {
+		case r := <-c:
+			if r.Offset != uint64(i) {
+				t.Errorf("offset %d, want %d", r.Offset, i)
+			}
+		default:
+			t.Fatal("a lone publish was not committed by the time Publish returned")
+		}
+	}
+}
+
+func idempotent(s *Shard, id, seq uint64, payloads ...string) <-chan Result {
+	c := make(chan Result, 1)
+	s.Publish(&Publish{Records: records(payloads...), HasProducer: true, Producer: id, Sequence: seq, Done: func(r Result) { c <- r }})
+	return c
+}
+
+// B33, B88 and the table of the wire document.
+func TestIdempotentProducer(t *testing.T) {
+	l := &fakeLog{auto: true}
+	s := openShard(t, Config{}, l)
+	ok := func(c <-chan Result, want uint64) {
+		t.Helper()
+		if r := <-c; r.Err != nil || r.Offset != want {
+			t.Errorf("%+v, want offset %d", r, want)
+		}
+	}
+	refused := func(c <-chan Result, want RefusedError) {
+		t.Helper()
+		var e *RefusedError
+		if r := <-c; !errors.As(r.Err, &e) || *e != want {
+			t.Errorf("%v, want %v", r.Err, want)
+		}
+	}
+	refused(idempotent(s, 7, 3, "x"), RefusedError{Reason: UnknownProducer})
+	ok(idempotent(s, 7, 0, "a"), 0)
+	ok(idempotent(s, 7, 1, "b", "c"), 1)
+	ok(idempotent(s, 7, 1, "b", "c"), 1)
+	refused(idempotent(s, 7, 1, "b", "other"), RefusedError{Reason: SequenceReused, Offset: 1})
+	refused(idempotent(s, 7, 5, "x"), RefusedError{Reason: SequenceGap, Expected: 2})
+	ok(idempotent(s, 8, 0, "z"), 3)
+	for i := range uint64(70) {
+		ok(idempotent(s, 7, 2+i, "n"), 4+i)
+	}
+	refused(idempotent(s, 7, 1, "b", "c"), RefusedError{Reason: SequenceExpired})
+	ok(idempotent(s, 7, 71, "n"), 73)
+	if s.Mark() != 74 {
+		t.Errorf("mark %d, want 74: nothing repeated", s.Mark())
+	}
+
+	// The state comes back from a snapshot and from the log's records.
+	state := s.producers.snapshot()
+	again := newProducers()
+	if err := again.restore(state); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(s.producers.byID, again.byID, cmp.AllowUnexported(producer{}, batchMark{})); d != "" {
+		t.Errorf("restored (-want +got):\n%s", d)
+	}
+	replayed := &Shard{producers: newProducers()}
+	for _, r := range l.records {
+		replayed.recovered(r)
+		replayed.recovered(r)
+	}
+	if d := cmp.Diff(s.producers.byID, replayed.producers.byID, cmp.AllowUnexported(producer{}, batchMark{})); d != "" {
+		t.Errorf("replayed twice (-want +got):\n%s", d)
+	}
+	for n := range state {
+		if err := newProducers().restore(state[:n]); err == nil {
+			t.Errorf("a state cut to %d bytes was taken", n)
+		}
+	}
+}
+
+// A re-sent batch waits for the commit of the first one, and a refused append does
+// not burn its sequence.
+func TestIdempotentResendWhileInFlight(t *testing.T) {
+	l := &fakeLog{}
+	s := openShard(t, Config{}, l)
+	first := idempotent(s, 1, 0, "a")
+	again := idempotent(s, 1, 0, "a")
+	both := []<-chan Result{idempotent(s, 1, 1, "b"), idempotent(s, 1, 1, "b")}
+	select {
+	case r := <-again:
+		t.Fatalf("answered before the commit: %+v", r)
+	default:
+	}
+	l.commit()
+	l.commit()
+	for i, c := range append([]<-chan Result{first, again}, both...) {
+		if r := <-c; r.Err != nil || r.Offset != uint64(i/2) {
+			t.Errorf("answer %d: %+v", i, r)
+		}
+	}
+	l.fail = seglog.ErrDiskFull
+	if r := <-idempotent(s, 1, 2, "c"); r.Err == nil {
+		t.Error("a full disk took a batch")
+	}
+	l.fail = nil
+	c := idempotent(s, 1, 2, "c")
+	l.commit()
+	if r := <-c; r.Err != nil || r.Offset != 2 {
+		t.Errorf("the retry: %+v", r)
+	}
+}
+
+// B16, B25: whatever the schedule, every reader sees start..end with no hole and no
+// repeat, or is told an exact offset to go on at.
+func TestReadersSeeEveryRecordOnce(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	const publishers, each, readers = 4, 500, 20
+	for _, onFull := range []OnFull{DropNew, CatchUp} {
+		t.Run(onFull.String(), func(t *testing.T) {
+			l := &fakeLog{auto: true}
+			s := openShard(t, Config{Queue: Queue{Entries: 8, OnFull: onFull}, TailBytes: 32 << 10, BatchEvents: 5}, l)
+			var all sync.WaitGroup
+			for p := range publishers {
+				all.Go(func() {
+					for i := range each {
+						<-publish(s, fmt.Sprintf("%d/%d", p, i))
+					}
+				})
+			}
+			total := uint64(publishers * each)
+			for r := range readers {
+				start := rng.Uint64N(total / 2)
+				all.Go(func() { readTo(t, s, uint64(r), start, total) })
+			}
+			all.Wait()
+		})
+	}
+}
+
+// readTo reads from start to end, resuming where it is told to.
+func readTo(t *testing.T, s *Shard, id, start, end uint64) {
+	next, wake := start, make(waker, 1)
+	s.Watch(wake)
+	defer s.Unwatch(wake)
+	for s.Mark() < start {
+		<-wake
+	}
+	for resumes := uint64(1); next < end; resumes++ {
+		sub, err := s.Subscribe(from(id+resumes<<32, offered(0), next))
+		if err != nil {
+			t.Errorf("reader %d resumes at %d: %v", id, next, err)
+			return
+		}
+		for next < end {
+			p, st := sub.Next(512, 2048)
+			if st == Ended {
+				if e := sub.End(); e.Reason != EndLagged || e.Next != next {
+					t.Errorf("reader %d at %d ended with %+v", id, next, e)
+				}
+				break
+			}
+			if st == Idle {
+				if !sub.Changed() {
+					<-wake
+				}
+				continue
+			}
+			for _, e := range decode(t, p.Bytes) {
+				if e.Offset != next {
+					t.Errorf("reader %d got %d, want %d", id, e.Offset, next)
+					return
+				}
+				next++
+			}
+			sub.Advance(p)
+		}
+		sub.Close()
+	}
+}
+
+type waker chan struct{}
+
+func (w waker) Wake() {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}
+
+func BenchmarkPublishMemory(b *testing.B) {
+	s, err := Open(Config{}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := &Publish{Records: records(string(make([]byte, 256))), Done: func(Result) {}}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Publish(p)
+	}
+}
+
+// The publish path of a memory stream allocates for the ring only.
+func TestPublishAllocations(t *testing.T) {
+	s := openShard(t, Config{}, nil)
+	p := &Publish{Records: records("x"), Done: func(Result) {}}
+	if n := testing.AllocsPerRun(5000, func() { s.Publish(p) }); n > 0 {
+		t.Errorf("%v allocations per publish, want 0", n)
+	}
+}

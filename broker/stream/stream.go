@@ -1,0 +1,33 @@
+package stream
+
+import "felix.dev/felix/broker/wire"
+
+// Stream is a name and its shards.
+type Stream struct {
+	Name        Name
+	Incarnation string // differs for each stream ever created under the name
+	Durability  Durability
+	Routing     wire.Routing
+	shards      []*Shard
+}
+
+// NewStream puts shards under a name; their order is their number.
+func NewStream(n Name, incarnation string, d Durability, r wire.Routing, shards []*Shard) *Stream {
+	return &Stream{Name: n, Incarnation: incarnation, Durability: d, Routing: r, shards: shards}
+}
+
+// Shards are all shards in order. The caller must not change the slice.
+func (s *Stream) Shards() []*Shard { return s.shards }
+
+// Shard is the shard of that number.
+func (s *Stream) Shard(i uint32) (*Shard, bool) {
+	if int64(i) >= int64(len(s.shards)) {
+		return nil, false
+	}
+	return s.shards[i], true
+}
+
+// Route is the shard that a routing key belongs to.
+func (s *Stream) Route(key []byte, keyed bool) *Shard {
+	return s.shards[wire.ShardOf(key, keyed, uint32(len(s.shards)), s.Routing)]
+}

@@ -1,0 +1,231 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"felix.dev/felix/broker/seglog"
+)
+
+func offered(id uint64) SubscribeOptions {
+	return SubscribeOptions{ID: id, Offsets: true, Skips: true, Lagged: true}
+}
+
+func from(id uint64, o SubscribeOptions, start uint64) SubscribeOptions {
+	o.ID, o.Start = id, at(start)
+	return o
+}
+
+func TestReadsHistoryThenLive(t *testing.T) {
+	for name, l := range map[string]*fakeLog{"durable": {auto: true}, "memory": nil} {
+		t.Run(name, func(t *testing.T) {
+			s := openShard(t, Config{}, l)
+			mustPublish(t, s, "a", "b")
+			o := offered(1)
+			o.Start = earliest
+			sub := subscribe(t, s, o)
+			mustPublish(t, s, "c")
+			got, st := drain(t, sub)
+			want := []event{{0, "a", 0}, {1, "b", 0}, {2, "c", 0}}
+			if d := cmp.Diff(want, got); d != "" || st != Idle {
+				t.Errorf("status %v, events (-want +got):\n%s", st, d)
+			}
+			if sub.StartOffset() != 0 || sub.LiveOffset() != 2 {
+				t.Errorf("start %d live %d, want 0 and 2", sub.StartOffset(), sub.LiveOffset())
+			}
+			mustPublish(t, s, "d")
+			if !sub.Changed() {
+				t.Error("a commit after Idle is not seen as a change")
+			}
+			got, _ = drain(t, sub)
+			if d := cmp.Diff([]event{{3, "d", 0}}, got); d != "" {
+				t.Errorf("live events (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// B14: a stored "first unseen" offset is delivered first, not the one before it.
+func TestResumeIsExact(t *testing.T) {
+	s := openShard(t, Config{}, &fakeLog{auto: true})
+	for i := range 12 {
+		mustPublish(t, s, fmt.Sprint(i))
+	}
+	for _, start := range []uint64{9, 10} {
+		got, _ := drain(t, subscribe(t, s, from(start, offered(0), start)))
+		if len(got) == 0 || got[0].Offset != start || got[0].Payload != fmt.Sprint(start) {
+			t.Errorf("resume at %d begins with %+v", start, got)
+		}
+	}
+}
+
+// B14, entered in the middle of a batch.
+func TestResumeInsideABatch(t *testing.T) {
+	for name, l := range map[string]*fakeLog{"durable": {auto: true}, "memory": nil} {
+		t.Run(name, func(t *testing.T) {
+			s := openShard(t, Config{}, l)
+			mustPublish(t, s, "a", "b", "c")
+			got, _ := drain(t, subscribe(t, s, from(1, offered(0), 1)))
+			if d := cmp.Diff([]event{{1, "b", 0}, {2, "c", 0}}, got); d != "" {
+				t.Errorf("events (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// B29, B46: both ends of the log refuse with what they have.
+func TestCursorOutsideTheLog(t *testing.T) {
+	l := &fakeLog{auto: true}
+	s := openShard(t, Config{}, l)
+	for range 5 {
+		mustPublish(t, s, "x")
+	}
+	l.mu.Lock()
+	l.oldest = 3
+	l.mu.Unlock()
+	for _, tc := range []struct {
+		at   uint64
+		want CursorError
+	}{
+		{2, CursorError{TooOld, 2, 3}},
+		{101, CursorError{InFuture, 101, 5}},
+	} {
+		_, err := s.Subscribe(from(1, offered(0), tc.at))
+		var got *CursorError
+		if !errors.As(err, &got) || *got != tc.want {
+			t.Errorf("subscribe at %d: %v, want %v", tc.at, err, tc.want)
+		}
+	}
+	o := offered(2)
+	o.Start = earliest
+	if sub := subscribe(t, s, o); sub.StartOffset() != 3 {
+		t.Errorf("earliest starts at %d, want the oldest kept offset 3", sub.StartOffset())
+	}
+}
+
+// B27: hidden records take an offset, are never delivered, and are reported.
+func TestHiddenRecords(t *testing.T) {
+	hide := func(t *testing.T, s *Shard) {
+		t.Helper()
+		c := make(chan Result, 1)
+		s.StartGeneration([]byte("g"), func(r Result) { c <- r })
+		if r := <-c; r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	for name, l := range map[string]*fakeLog{"durable": {auto: true}, "memory": nil} {
+		t.Run(name, func(t *testing.T) {
+			s := openShard(t, Config{}, l)
+			live := subscribe(t, s, offered(1))
+			mustPublish(t, s, "a")
+			hide(t, s)
+			exact := subscribe(t, s, from(2, offered(0), 1))
+			if got, st := drain(t, exact); len(got) != 0 || st != Idle {
+				t.Errorf("a reader at the hidden record: %v, %v", got, st)
+			}
+			if exact.LiveOffset() != 2 {
+				t.Errorf("live offset %d, want 2: it must be reachable behind a hidden end", exact.LiveOffset())
+			}
+			hide(t, s)
+			mustPublish(t, s, "b")
+			want := []event{{0, "a", 0}, {3, "b", 2}}
+			got, _ := drain(t, live)
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("live reader (-want +got):\n%s", d)
+			}
+			got, _ = drain(t, exact)
+			if d := cmp.Diff([]event{{3, "b", 2}}, got); d != "" {
+				t.Errorf("reader from the hidden record (-want +got):\n%s", d)
+			}
+			o := offered(3)
+			o.Start = earliest
+			got, _ = drain(t, subscribe(t, s, o))
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("reader of history (-want +got):\n%s", d)
+			}
+			plain := SubscribeOptions{ID: 4, Start: earliest}
+			got, _ = drain(t, subscribe(t, s, plain))
+			if d := cmp.Diff([]event{{0, "a", 0}, {0, "b", 0}}, got); d != "" {
+				t.Errorf("reader without offsets (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// B27: a log that was written by a cluster already has hidden records when it opens.
+func TestOpensALogWithHiddenRecords(t *testing.T) {
+	old := &fakeLog{auto: true}
+	first, err := Open(Config{}, func(h Hooks) (Log, error) { old.hooks = h; return old, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPublish(t, first, "a")
+	first.StartGeneration([]byte("g"), func(Result) {})
+	if err := first.Close(t.Context(), EndShutdown); err != nil {
+		t.Fatal(err)
+	}
+	s := openShard(t, Config{}, old)
+	o := offered(1)
+	o.Start = earliest
+	sub := subscribe(t, s, o)
+	got, st := drain(t, sub)
+	if d := cmp.Diff([]event{{0, "a", 0}}, got); d != "" || st != Idle {
+		t.Errorf("status %v, events (-want +got):\n%s", st, d)
+	}
+	if sub.Info().Next != 2 {
+		t.Errorf("next is %d, want 2: past the hidden end", sub.Info().Next)
+	}
+	mustPublish(t, s, "b")
+	got, _ = drain(t, sub)
+	if d := cmp.Diff([]event{{2, "b", 1}}, got); d != "" {
+		t.Errorf("after the hidden end (-want +got):\n%s", d)
+	}
+}
+
+// B21: a deleted stream's readers get what was committed before they end.
+func TestDeletedStreamDeliversTheRest(t *testing.T) {
+	l := &fakeLog{auto: true}
+	s := openShard(t, Config{}, l)
+	sub := subscribe(t, s, offered(1))
+	mustPublish(t, s, "a")
+	mustPublish(t, s, "b", "c")
+	if err := s.Close(t.Context(), EndDeleted); err != nil {
+		t.Fatal(err)
+	}
+	got, st := drain(t, sub)
+	if d := cmp.Diff([]event{{0, "a", 0}, {1, "b", 0}, {2, "c", 0}}, got); d != "" {
+		t.Errorf("events (-want +got):\n%s", d)
+	}
+	if st != Ended || sub.End().Reason != EndDeleted {
+		t.Errorf("status %v reason %v, want ended, deleted", st, sub.End().Reason)
+	}
+	if _, err := s.Subscribe(offered(2)); !errors.Is(err, ErrClosed) {
+		t.Errorf("subscribe on a closed shard: %v", err)
+	}
+	if r := <-publish(s, "late"); !errors.Is(r.Err, ErrClosed) {
+		t.Errorf("publish on a closed shard: %v", r.Err)
+	}
+}
+
+// A reader of history whose segment went is told, never moved.
+func TestRetentionTakesWhatAReaderNeeds(t *testing.T) {
+	l := &fakeLog{auto: true}
+	s := openShard(t, Config{TailBytes: 1}, l)
+	for range 20 {
+		mustPublish(t, s, string(make([]byte, 100<<10)))
+	}
+	sub := subscribe(t, s, from(1, offered(0), 2))
+	p, _ := sub.Next(1, 1)
+	sub.Advance(p)
+	l.mu.Lock()
+	l.oldest = 10
+	l.mu.Unlock()
+	_, st := sub.Next(1, 1)
+	var old *seglog.TooOldError
+	if e := sub.End(); st != Ended || e.Reason != EndTooOld || e.Next != 3 || !errors.As(e.Err, &old) {
+		t.Errorf("status %v, end %+v: want too_old at 3", st, e)
+	}
+}
