@@ -183,7 +183,7 @@ func TestReaderPassesErrorsOn(t *testing.T) {
 func TestB52AnnouncedLengthCostsNothing(t *testing.T) {
 	const streams = 2048
 	for name, tt := range map[string]struct{ sent, limit int }{
-		"nothing": {0, 16 << 10}, "1 KiB": {1 << 10, 16 << 10}, "64 KiB": {64 << 10, 384 << 10},
+		"nothing": {0, 24 << 10}, "1 KiB": {1 << 10, 24 << 10}, "64 KiB": {64 << 10, 512 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := append(wire.AppendHeader(nil, wire.FlagPublish, wire.MaxPayload), make([]byte, tt.sent)...)
