@@ -124,7 +124,7 @@ func (h *harness) memory(name string, n int, change func(*stream.Config)) *strea
 // held makes a stream of one shard whose commits wait for release.
 func (h *harness) held(name string) *heldLog {
 	h.t.Helper()
-	l := &heldLog{}
+	l := newHeldLog()
 	h.add(name, 1, nil, func(hooks stream.Hooks) (stream.Log, error) {
 		l.hooks = hooks
 		return l, nil
@@ -189,6 +189,9 @@ func (d *fakeDirectory) close(ctx context.Context, t *testing.T) {
 			if err := s.Close(ctx, stream.EndShutdown); err != nil {
 				t.Error(err)
 			}
+			if err := s.CloseLog(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
@@ -196,10 +199,36 @@ func (d *fakeDirectory) close(ctx context.Context, t *testing.T) {
 // heldLog keeps nothing and commits when it is told to: a quorum that does not form.
 type heldLog struct {
 	hooks stream.Hooks
+	kick  chan struct{} // capacity 1
+	done  sync.WaitGroup
 
 	mu       sync.Mutex
 	next     uint64
 	released bool
+}
+
+func newHeldLog() *heldLog {
+	l := &heldLog{kick: make(chan struct{}, 1)}
+	l.done.Go(func() {
+		committed := uint64(0)
+		for range l.kick {
+			l.mu.Lock()
+			next, released := l.next, l.released
+			l.mu.Unlock()
+			if released && next > committed {
+				committed = next
+				l.hooks.Committed(next, nil)
+			}
+		}
+	})
+	return l
+}
+
+func (l *heldLog) signal() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
 }
 
 func (l *heldLog) Append(rs []seglog.Record) error {
@@ -207,24 +236,17 @@ func (l *heldLog) Append(rs []seglog.Record) error {
 	for _, r := range rs {
 		l.next += uint64(r.Count)
 	}
-	released, next := l.released, l.next
 	l.mu.Unlock()
-	if released {
-		l.hooks.Committed(next, nil)
-	}
+	l.signal()
 	return nil
 }
 
 // release commits everything, now and from now on.
 func (l *heldLog) release() {
 	l.mu.Lock()
-	first := !l.released
 	l.released = true
-	next := l.next
 	l.mu.Unlock()
-	if first && next > 0 {
-		l.hooks.Committed(next, nil)
-	}
+	l.signal()
 }
 
 func (l *heldLog) appended() uint64 {
@@ -240,7 +262,13 @@ func (l *heldLog) Next() uint64        { return l.appended() }
 func (l *heldLog) Oldest() uint64      { return 0 }
 func (l *heldLog) Durable() uint64     { return l.appended() }
 func (l *heldLog) Stats() seglog.Stats { return seglog.Stats{} }
-func (l *heldLog) Close() error        { return nil }
+
+// Close waits for the committer; nothing is appended any more.
+func (l *heldLog) Close() error {
+	close(l.kick)
+	l.done.Wait()
+	return nil
+}
 
 // fakeAuth accepts the token "good" for the tenant with all permissions, and
 // "reader" and "writer" with one each.
