@@ -1,0 +1,425 @@
+package seglog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+
+	"felix.dev/felix/broker/vfs"
+)
+
+// Recovery says what Open found and did.
+type Recovery struct {
+	Oldest, Next uint64
+	Segments     int
+	Scanned      uint64   // records read and checked
+	Cut          *Cut     // the torn tail; nil: there was none
+	Removed      []string // left-over files without records, removed
+	// StateFrom is the offset that the restored state belongs to. StateLost says
+	// that there was none although records before the oldest kept one are gone, so
+	// that OnRecover has not seen everything the owner once knew.
+	StateFrom uint64
+	StateLost bool
+	// Corruption is the damage that was found. The log can be read up to it, and
+	// behind it if it is not in the last segment; appends are refused. Next is then
+	// the end of what is known to have been written, so that a reader who gets there
+	// is told.
+	Corruption *CorruptionError
+	// ReadOnly is why Append refuses for now; nil: it doesn't. It is Corruption, or
+	// wraps ErrDiskFull, ErrReadOnly or ErrPoisoned.
+	ReadOnly error
+}
+
+// Cut describes a torn tail: bytes that a crash left behind the last whole record.
+// Nothing in them was ever committed under FsyncAlways.
+type Cut struct {
+	Segment uint64 // base offset
+	Pos     int64  // where it began
+	Offset  uint64 // first offset that is not there; the log goes on with it
+	Bytes   int64  // up to the last byte that wasn't zero
+	Reason  string // why no record could be read there
+}
+
+// recover reads the directory, fills the log's fields and repairs it. It runs
+// before the log has goroutines.
+func (l *Log) recover() (Recovery, error) {
+	var rec Recovery
+	ls, err := list(l.fs, l.cfg.Dir)
+	if err != nil {
+		return rec, err
+	}
+	floor := uint64(0)
+	if ls.mark {
+		floor = readMark(l.fs, l.cfg.Dir, l.cfg.Incarnation)
+	}
+	segs, err := l.openSegments(&ls)
+	if err != nil {
+		return rec, err
+	}
+	last := l.cfg.First
+	if len(segs) > 0 {
+		last = segs[len(segs)-1].base
+	}
+	for _, base := range ls.indexes {
+		// Indexes are written for segments whose names are durable, and removed after
+		// them. One beyond the last segment says that a segment is missing.
+		if base > last || (len(segs) == 0 && base == last) {
+			floor = max(floor, base+1)
+		}
+	}
+	l.segs.Store(&segs)
+	if len(segs) == 0 {
+		l.recoverEmpty(floor)
+	} else if err := l.recoverSegments(segs, floor, &rec); err != nil {
+		return rec, err
+	}
+	l.durable.Store(l.next.Load())
+	if p := l.pending; p != nil && p.seg != nil {
+		l.durable.Store(min(l.next.Load(), p.stable)) // until repairNow
+	}
+
+	rec.ReadOnly = l.activate()
+	if l.corrupt != nil {
+		rec.Corruption, rec.ReadOnly = l.corrupt, l.corrupt
+	} else {
+		l.removeLeftovers(&ls, &rec)
+	}
+	rec.Oldest, rec.Next, rec.Segments = l.oldest.Load(), l.next.Load(), len(*l.segs.Load())
+	l.logRecovery(&rec)
+	return rec, nil
+}
+
+// activate tries to make the log ready for appends. It returns why it isn't.
+func (l *Log) activate() error {
+	if l.corrupt != nil || l.pending == nil {
+		return nil
+	}
+	return l.repairNow()
+}
+
+func (l *Log) recoverEmpty(floor uint64) {
+	first := l.cfg.First
+	l.oldest.Store(first)
+	l.next.Store(first)
+	if floor > first {
+		l.next.Store(floor)
+		l.corrupt = &CorruptionError{Segment: first, Offset: first, Reason: fmt.Sprintf("it is missing, and the log once reached offset %d", floor)}
+		return
+	}
+	l.pending = &repair{}
+}
+
+// openSegments makes the chain of segments and checks their headers.
+func (l *Log) openSegments(ls *listing) ([]*segment, error) {
+	segs := make([]*segment, 0, len(ls.segments))
+	for _, base := range ls.segments {
+		s := l.newSegment(base)
+		size, err := l.checkHeader(s)
+		if !errors.As(err, &s.damaged) && err != nil {
+			return nil, err
+		}
+		s.end.Store(size)
+		if n := len(segs); n > 0 {
+			segs[n-1].following.Store(s)
+		}
+		segs = append(segs, s)
+	}
+	return segs, nil
+}
+
+// checkHeader returns a *CorruptionError for a header that is damaged and ErrFormat
+// for one that is not ours.
+func (l *Log) checkHeader(s *segment) (size int64, err error) {
+	f, err := l.fs.OpenFile(s.path, os.O_RDONLY, 0)
+	if err != nil {
+		return 0, l.wrap("open segment", err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	size, err = f.Size()
+	if err != nil {
+		return 0, l.wrap("open segment", err)
+	}
+	h, err := readSegmentHeader(f, s.base)
+	if err == nil && h.incarnation != l.cfg.Incarnation {
+		err = fmt.Errorf("%w: incarnation of %s is %x, not %x", ErrFormat, s.path, h.incarnation, l.cfg.Incarnation)
+	}
+	return size, err
+}
+
+// readSegmentHeader reads and checks a header. A segment gets its name only when
+// its header is flushed, so that one that is missing is damage, even if nothing
+// else is in the file.
+func readSegmentHeader(f vfs.File, base uint64) (segmentHeader, error) {
+	var b [segmentHeaderLen]byte
+	n, err := f.ReadAt(b[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return segmentHeader{}, fmt.Errorf("seglog: read %s: %w", f.Name(), err)
+	}
+	h, err := parseSegmentHeader(b[:n])
+	switch {
+	case errors.Is(err, ErrFormat):
+		return h, fmt.Errorf("%s: %w", f.Name(), err)
+	case err != nil:
+		return h, &CorruptionError{Segment: base, Offset: base, Reason: err.Error()}
+	case h.base != base:
+		return h, &CorruptionError{Segment: base, Offset: base, Reason: fmt.Sprintf("its header says that it begins at offset %d", h.base)}
+	}
+	return h, nil
+}
+
+// recoverSegments restores the owner's state, checks how segments follow each other
+// and finds the end of the last one.
+func (l *Log) recoverSegments(segs []*segment, floor uint64, rec *Recovery) error {
+	last := segs[len(segs)-1]
+	l.oldest.Store(segs[0].base)
+	from := l.restoreState(segs, rec)
+	for i, s := range segs[:len(segs)-1] {
+		err := l.checkSealed(s, i >= from, i == len(segs)-2, rec)
+		var bad *CorruptionError
+		if errors.As(err, &bad) {
+			l.noteCorruption(bad)
+		} else if err != nil {
+			return err
+		}
+	}
+	return l.recoverLast(last, floor, rec)
+}
+
+func (l *Log) noteCorruption(bad *CorruptionError) {
+	if l.corrupt == nil {
+		l.corrupt = bad
+	}
+}
+
+// restoreState gives the owner the newest state that is intact, and returns the
+// number of the segment from which it has to see records.
+func (l *Log) restoreState(segs []*segment, rec *Recovery) (from int) {
+	if l.cfg.RestoreState == nil {
+		rec.StateFrom = segs[len(segs)-1].base
+		return len(segs) - 1
+	}
+	for i := len(segs) - 1; i >= 0; i-- {
+		base := segs[i].base
+		b, err := readState(l.fs, l.cfg.Dir, base, l.cfg.Incarnation)
+		if err == nil {
+			err = l.cfg.RestoreState(b)
+		}
+		if err == nil {
+			rec.StateFrom = base
+			return i
+		}
+		if i > 0 || base != l.cfg.First { // the first segment never has one
+			l.log.Warn("owner's state is not usable, an older one is tried", "dir", l.cfg.Dir, "offset", base, "err", err)
+		}
+	}
+	rec.StateFrom = segs[0].base
+	rec.StateLost = segs[0].base != l.cfg.First
+	return 0
+}
+
+// checkSealed checks that a closed segment ends where the next begins. It reads the
+// whole segment if the owner has to see its records, or if it has no good index and
+// must be known (needEnd); otherwise damage in it is left for its readers to find.
+func (l *Log) checkSealed(s *segment, deliver, needEnd bool, rec *Recovery) error {
+	following := s.following.Load().base
+	if s.damaged != nil {
+		return s.damaged
+	}
+	if !deliver {
+		x, err := readIndex(l.fs, l.path(s.base, indexSuffix), s.base, l.cfg.Incarnation)
+		if err == nil && x.next == following && x.end <= s.end.Load() {
+			s.newest.Store(x.newest)
+			return nil
+		}
+		if err != nil && !needEnd {
+			return nil
+		}
+	}
+	f, err := l.fs.OpenFile(s.path, os.O_RDONLY, 0)
+	if err != nil {
+		return l.wrap("open segment", err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	sc := newScanner(f, s.end.Load(), s.seed, segmentHeaderLen, s.base)
+	defer sc.close()
+	x, _, err := l.scan(sc, following, deliver, rec)
+	if err != nil && asScanEnd(err) != nil {
+		return l.wrap("read segment", err)
+	}
+	if sc.next == following {
+		s.newest.Store(x.newest)
+		return nil
+	}
+	reason := fmt.Sprintf("it ends at offset %d but the next segment begins at %d", sc.next, following)
+	if !errors.Is(err, errEnd) && err != nil {
+		reason = err.Error()
+	}
+	return &CorruptionError{Segment: s.base, Offset: sc.next, Pos: sc.pos, Reason: reason}
+}
+
+// scan reads records until the scanner's end or until the offset stop. stable is
+// the first offset that none of them knows to be durable.
+func (l *Log) scan(sc *scanner, stop uint64, deliver bool, rec *Recovery) (x *index, stable uint64, err error) {
+	x = &index{end: sc.pos, next: sc.next}
+	for sc.next < stop {
+		pos := sc.pos
+		h, body, err := sc.record()
+		if err != nil {
+			return x, stable, err
+		}
+		rec.Scanned++
+		x.add(&h, pos, sc.pos, l.cfg.IndexEvery)
+		stable = max(stable, h.stable)
+		if deliver && l.cfg.OnRecover != nil {
+			l.cfg.OnRecover(h.record(body))
+		}
+	}
+	return x, stable, nil
+}
+
+// recoverLast finds the end of the last segment and decides what lies behind it:
+// nothing, a torn tail, or damage.
+func (l *Log) recoverLast(s *segment, floor uint64, rec *Recovery) error {
+	if s.damaged != nil {
+		l.noteCorruption(s.damaged)
+		s.end.Store(segmentHeaderLen)
+		s.idx = &index{}
+		l.next.Store(max(floor, s.base+1))
+		return nil
+	}
+	f, err := l.fs.OpenFile(s.path, os.O_RDONLY, 0)
+	if err != nil {
+		return l.wrap("open segment", err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	size := s.end.Load()
+	sc := newScanner(f, size, s.seed, segmentHeaderLen, s.base)
+	defer sc.close()
+	x, stable, scanErr := l.scan(sc, math.MaxUint64, true, rec)
+	if asScanEnd(scanErr) != nil {
+		return l.wrap("read segment", scanErr)
+	}
+	s.idx = x
+	s.end.Store(sc.pos)
+	l.next.Store(sc.next)
+
+	end, err := judgeTail(sc, scanErr, s.base, floor)
+	if err != nil {
+		return l.wrap("read segment", err)
+	}
+	if end.bad != nil {
+		l.next.Store(end.next)
+		l.noteCorruption(end.bad)
+		return nil
+	}
+	rec.Cut = end.cut
+	stable = max(floor, stable, s.base)
+	r := &repair{seg: s, cut: rec.Cut != nil, stable: stable, rewrite: sc.pos}
+	if stable < sc.next {
+		if r.rewrite, err = findOffset(f, s, stable); err != nil {
+			return l.wrap("read segment", err)
+		}
+	}
+	l.pending = r
+	l.syncDirs = true // this segment's creator may have died before it had synced its name
+	return nil
+}
+
+// tail is what lies behind the last whole record of the last segment: nothing, or
+// one of the two.
+type tail struct {
+	cut  *Cut             // a torn tail
+	bad  *CorruptionError // records that had been durable
+	next uint64           // with bad: the end of what is known to have been written
+}
+
+// judgeTail looks behind the position at which a scan of the last segment came to
+// its end because of scanErr. Offsets below floor are known to have been durable.
+func judgeTail(sc *scanner, scanErr error, segment, floor uint64) (tail, error) {
+	lastByte, err := lastNonZero(sc.f, sc.pos, sc.size)
+	if err != nil {
+		return tail{}, err
+	}
+	var ev evidence
+	reason := "it ends here"
+	if lastByte > sc.pos {
+		if ev, err = searchBeyond(sc.f, sc.pos, lastByte, sc.seed, sc.next); err != nil {
+			return tail{}, err
+		}
+		reason = "zeros where a record should be"
+		if !errors.Is(scanErr, errEnd) {
+			reason = scanErr.Error()
+		}
+	}
+	if acked := max(floor, ev.stable); acked > sc.next {
+		return tail{next: max(acked, ev.next), bad: &CorruptionError{
+			Segment: segment, Offset: sc.next, Pos: sc.pos,
+			Reason: fmt.Sprintf("%s, but offsets below %d had been durable", reason, acked),
+		}}, nil
+	}
+	if lastByte == sc.pos {
+		return tail{}, nil
+	}
+	return tail{cut: &Cut{Segment: segment, Pos: sc.pos, Offset: sc.next, Bytes: lastByte - sc.pos, Reason: reason}}, nil
+}
+
+// findOffset returns the position of the record that holds an offset.
+func findOffset(f vfs.File, s *segment, offset uint64) (int64, error) {
+	e := s.idx.lookup(offset)
+	if e.pos == segmentHeaderLen {
+		e.offset = s.base
+	}
+	sc := newScanner(f, s.end.Load(), s.seed, e.pos, e.offset)
+	defer sc.close()
+	for {
+		pos := sc.pos
+		h, _, err := sc.record()
+		if err != nil || h.next() > offset {
+			return pos, asScanEnd(err)
+		}
+	}
+}
+
+// removeLeftovers removes files that hold no records. That it can't is no reason
+// not to open.
+func (l *Log) removeLeftovers(ls *listing, rec *Recovery) {
+	known := make(map[uint64]bool, len(ls.segments))
+	for _, base := range ls.segments {
+		known[base] = true
+	}
+	var names []string
+	for _, base := range ls.indexes {
+		if !known[base] {
+			names = append(names, filepath.Base(l.path(base, indexSuffix)))
+		}
+	}
+	for _, base := range ls.states {
+		if !known[base] {
+			names = append(names, filepath.Base(l.path(base, stateSuffix)))
+		}
+	}
+	names = append(names, ls.temps...)
+	for _, name := range names {
+		if err := l.fs.Remove(filepath.Join(l.cfg.Dir, name)); err != nil {
+			l.log.Debug("left-over file stays", "dir", l.cfg.Dir, "name", name, "err", err)
+			continue
+		}
+		rec.Removed = append(rec.Removed, name)
+	}
+}
+
+func (l *Log) logRecovery(rec *Recovery) {
+	if rec.Cut != nil {
+		l.log.Warn("torn tail cut", "dir", l.cfg.Dir, "segment", segmentName(rec.Cut.Segment),
+			"pos", rec.Cut.Pos, "offset", rec.Cut.Offset, "bytes", rec.Cut.Bytes, "reason", rec.Cut.Reason)
+	}
+	if rec.StateLost {
+		l.log.Warn("owner's state is lost, what the kept records say is all there is", "dir", l.cfg.Dir, "offset", rec.StateFrom)
+	}
+	if rec.ReadOnly != nil {
+		l.log.Error("log opened for reading only", "dir", l.cfg.Dir, "err", rec.ReadOnly)
+	}
+}
