@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -155,7 +156,9 @@ func (l *Log) fillSegment(w *writer, limit int64) error {
 }
 
 func (l *Log) prepare() error {
-	path := filepath.Join(l.cfg.Dir, preparedName)
+	// Never the name of an earlier one: a roll may be about to rename that.
+	l.preparedCount++
+	path := filepath.Join(l.cfg.Dir, fmt.Sprintf(preparedName, l.preparedCount))
 	f, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, filePerm)
 	if err != nil {
 		return err

@@ -65,6 +65,8 @@ type Log struct {
 	stopping chan struct{} // closed by Close, after the last append
 	wg       sync.WaitGroup
 
+	preparedCount uint64 // the keeper's, for names
+
 	trimMu    sync.Mutex // one retention pass at a time
 	unlinking *segment   // trimmed, but its file is still there; guarded by trimMu
 

@@ -18,8 +18,8 @@ const (
 	indexSuffix   = ".idx"
 	stateSuffix   = ".state"
 	markName      = "durable.mark"
-	newSegment    = "segment" + vfs.TempSuffix  // being created by a roll
-	preparedName  = "prepared" + vfs.TempSuffix // filled with zeros, for the next roll
+	newSegment    = "segment" + vfs.TempSuffix     // being created by a roll
+	preparedName  = "prepared-%d" + vfs.TempSuffix // filled with zeros, for the next roll
 	baseDigits    = 20
 )
 
