@@ -22,7 +22,6 @@ type fakeLog struct {
 	first   uint64
 	next    uint64
 	oldest  uint64
-	durable uint64
 	fail    error
 	appends int
 }
@@ -52,13 +51,25 @@ func (l *fakeLog) Append(rs []seglog.Record) error {
 
 func (l *fakeLog) commit() {
 	l.mu.Lock()
-	l.durable = l.next
 	n := l.next
 	l.mu.Unlock()
 	l.hooks.Committed(n, nil)
 }
 
-func (l *fakeLog) Read(from, limit uint64, maxBytes int, buf []byte) (seglog.Page, error) {
+type fakeReader struct {
+	l    *fakeLog
+	next uint64
+}
+
+func (l *fakeLog) Reader(from uint64) Reader { return &fakeReader{l, from} }
+func (r *fakeReader) Seek(to uint64)         { r.next = to }
+func (r *fakeReader) Read(limit uint64, maxBytes int, buf []byte) (seglog.Page, error) {
+	p, err := r.l.read(r.next, limit, maxBytes, buf)
+	r.next = p.Next
+	return p, err
+}
+
+func (l *fakeLog) read(from, limit uint64, maxBytes int, buf []byte) (seglog.Page, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if from < l.oldest {
@@ -103,7 +114,6 @@ func (l *fakeLog) value(p *uint64) uint64 {
 
 func (l *fakeLog) Next() uint64        { return l.value(&l.next) }
 func (l *fakeLog) Oldest() uint64      { return l.value(&l.oldest) }
-func (l *fakeLog) Durable() uint64     { return l.value(&l.durable) }
 func (l *fakeLog) Stats() seglog.Stats { return seglog.Stats{} }
 func (l *fakeLog) Close() error        { return nil }
 

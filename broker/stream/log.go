@@ -8,19 +8,31 @@ import (
 )
 
 // Log is what a shard needs of the thing that keeps its records. A shard without
-// one is a memory stream. *seglog.Log is a Log.
+// one is a memory stream; Segments makes one of a segmented log.
 type Log interface {
 	// Append takes one claim. It returns before the claim is committed; the log
 	// reports commits through the callback it was opened with, in order.
 	Append(records []seglog.Record) error
-	// Read gives a page of whole frames from an offset, below limit.
-	Read(from, limit uint64, maxBytes int, buf []byte) (seglog.Page, error)
+	// Reader reads on from an offset; it belongs to one goroutine and needs no close.
+	Reader(from uint64) Reader
 	Next() uint64
 	Oldest() uint64
-	Durable() uint64
 	Stats() seglog.Stats
 	Close() error
 }
+
+// Reader reads a log in order, below a limit, in pages of whole frames.
+type Reader interface {
+	Seek(offset uint64)
+	Read(limit uint64, maxBytes int, buf []byte) (seglog.Page, error)
+}
+
+// Segments is the Log of a segmented log on this broker's disk.
+func Segments(l *seglog.Log) Log { return segments{l} }
+
+type segments struct{ *seglog.Log }
+
+func (s segments) Reader(from uint64) Reader { return s.NewCursor(from) }
 
 // appendError says what a failed append means to the publishers in it: nothing of
 // it was written, so that sending again is safe, unless the log says otherwise.

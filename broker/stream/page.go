@@ -23,7 +23,11 @@ func (s *Subscription) readPage(mark uint64, pageBytes int) (Status, bool) {
 	if s.page == nil {
 		s.page = *(pages.Get().(*[]byte))
 	}
-	p, err := s.shard.log.Read(s.next.Load(), mark, pageBytes, s.page)
+	if s.log == nil {
+		s.log = s.shard.log.Reader(s.next.Load())
+	}
+	s.log.Seek(s.next.Load())
+	p, err := s.log.Read(mark, pageBytes, s.page)
 	if err != nil {
 		var old *seglog.TooOldError
 		var bad *seglog.CorruptionError

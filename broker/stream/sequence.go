@@ -331,8 +331,8 @@ func (s *Shard) logCommitted(next uint64, err error) {
 	s.commit(done...)
 	clear(done)
 	s.done = done
-	if start {
-		s.begin()
+	if start { // not here: the log's goroutine must be free for what an append waits for
+		s.tasks.Go(func() { s.sequence(false) })
 	}
 }
 
@@ -377,6 +377,6 @@ func (s *Shard) poison(err error) {
 		c.fail(failure)
 	}
 	if start {
-		s.begin()
+		s.tasks.Go(func() { s.sequence(false) })
 	}
 }

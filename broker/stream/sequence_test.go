@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,32 +16,36 @@ import (
 
 // While a sync is under way, what arrives waits for it and then shares one append.
 func TestPublishesShareTheNextAppend(t *testing.T) {
-	l := &fakeLog{}
-	s := openShard(t, Config{}, l)
-	first := publish(s, "0")
-	var rest []<-chan Result
-	for i := range 20 {
-		rest = append(rest, publish(s, fmt.Sprint(i+1)))
-	}
-	if l.appends != 1 {
-		t.Fatalf("%d appends before the first commit, want 1", l.appends)
-	}
-	if s.Mark() != 0 {
-		t.Fatalf("mark %d before the commit", s.Mark())
-	}
-	l.commit()
-	if r := <-first; r.Err != nil || r.Offset != 0 {
-		t.Fatalf("first: %+v", r)
-	}
-	if l.appends != 2 || len(l.records) != 2 {
-		t.Errorf("%d appends of %d records, want the 20 in one frame of the second", l.appends, len(l.records))
-	}
-	l.commit()
-	for i, c := range rest {
-		if r := <-c; r.Err != nil || r.Offset != uint64(i+1) {
-			t.Errorf("publish %d: %+v", i+1, r)
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLog{}
+		s := openShard(t, Config{}, l)
+		first := publish(s, "0")
+		var rest []<-chan Result
+		for i := range 20 {
+			rest = append(rest, publish(s, fmt.Sprint(i+1)))
 		}
-	}
+		if l.appends != 1 {
+			t.Fatalf("%d appends before the first commit, want 1", l.appends)
+		}
+		if s.Mark() != 0 {
+			t.Fatalf("mark %d before the commit", s.Mark())
+		}
+		l.commit()
+		synctest.Wait()
+		if r := <-first; r.Err != nil || r.Offset != 0 {
+			t.Fatalf("first: %+v", r)
+		}
+		if l.appends != 2 || len(l.records) != 2 {
+			t.Errorf("%d appends of %d records, want the 20 in one frame of the second", l.appends, len(l.records))
+		}
+		l.commit()
+		synctest.Wait()
+		for i, c := range rest {
+			if r := <-c; r.Err != nil || r.Offset != uint64(i+1) {
+				t.Errorf("publish %d: %+v", i+1, r)
+			}
+		}
+	})
 }
 
 // A full claim is written while the last one is still being synced.
@@ -189,33 +194,38 @@ func TestIdempotentProducer(t *testing.T) {
 // A re-sent batch waits for the commit of the first one, and a refused append does
 // not burn its sequence.
 func TestIdempotentResendWhileInFlight(t *testing.T) {
-	l := &fakeLog{}
-	s := openShard(t, Config{}, l)
-	first := idempotent(s, 1, 0, "a")
-	again := idempotent(s, 1, 0, "a")
-	both := []<-chan Result{idempotent(s, 1, 1, "b"), idempotent(s, 1, 1, "b")}
-	select {
-	case r := <-again:
-		t.Fatalf("answered before the commit: %+v", r)
-	default:
-	}
-	l.commit()
-	l.commit()
-	for i, c := range append([]<-chan Result{first, again}, both...) {
-		if r := <-c; r.Err != nil || r.Offset != uint64(i/2) {
-			t.Errorf("answer %d: %+v", i, r)
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLog{}
+		s := openShard(t, Config{}, l)
+		first := idempotent(s, 1, 0, "a")
+		again := idempotent(s, 1, 0, "a")
+		both := []<-chan Result{idempotent(s, 1, 1, "b"), idempotent(s, 1, 1, "b")}
+		select {
+		case r := <-again:
+			t.Fatalf("answered before the commit: %+v", r)
+		default:
 		}
-	}
-	l.fail = seglog.ErrDiskFull
-	if r := <-idempotent(s, 1, 2, "c"); r.Err == nil {
-		t.Error("a full disk took a batch")
-	}
-	l.fail = nil
-	c := idempotent(s, 1, 2, "c")
-	l.commit()
-	if r := <-c; r.Err != nil || r.Offset != 2 {
-		t.Errorf("the retry: %+v", r)
-	}
+		l.commit()
+		synctest.Wait()
+		l.commit()
+		synctest.Wait()
+		for i, c := range append([]<-chan Result{first, again}, both...) {
+			if r := <-c; r.Err != nil || r.Offset != uint64(i/2) {
+				t.Errorf("answer %d: %+v", i, r)
+			}
+		}
+		l.fail = seglog.ErrDiskFull
+		if r := <-idempotent(s, 1, 2, "c"); r.Err == nil {
+			t.Error("a full disk took a batch")
+		}
+		l.fail = nil
+		c := idempotent(s, 1, 2, "c")
+		l.commit()
+		synctest.Wait()
+		if r := <-c; r.Err != nil || r.Offset != 2 {
+			t.Errorf("the retry: %+v", r)
+		}
+	})
 }
 
 // B16, B25: whatever the schedule, every reader sees start..end with no hole and no

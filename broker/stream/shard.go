@@ -114,8 +114,8 @@ type Shard struct {
 	cfg Config
 	log Log // nil: memory
 
-	mark   atomic.Uint64          // committed: readers stop here
-	failed atomic.Pointer[Error]  // the log is poisoned
+	mark   atomic.Uint64         // committed: readers stop here
+	failed atomic.Pointer[Error] // the log is poisoned
 	tail   *tail
 
 	queue queue

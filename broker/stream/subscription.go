@@ -106,6 +106,7 @@ type Subscription struct {
 	cur    cursor // in the ring; c is nil while behind
 	rest   []byte // of a page that was read from the log
 	page   []byte // the buffer under rest
+	log    Reader // where it reads on in the log
 	conv   []byte // a frame in another form
 	into   bool   // the next frame is entered in its middle
 	skip   uint64 // hidden offsets passed and not yet reported
