@@ -255,12 +255,22 @@ func (l *heldLog) appended() uint64 {
 	return l.next
 }
 
-func (l *heldLog) Read(from, _ uint64, _ int, _ []byte) (seglog.Page, error) {
-	return seglog.Page{}, &seglog.TooOldError{Requested: from, Oldest: l.Next()}
+func (l *heldLog) Reader(from uint64) stream.Reader { return heldReader{l, from} }
+
+// heldReader finds nothing: what was committed is in the ring.
+type heldReader struct {
+	l    *heldLog
+	from uint64
 }
+
+func (r heldReader) Seek(uint64) {}
+
+func (r heldReader) Read(uint64, int, []byte) (seglog.Page, error) {
+	return seglog.Page{}, &seglog.TooOldError{Requested: r.from, Oldest: r.l.Next()}
+}
+
 func (l *heldLog) Next() uint64        { return l.appended() }
 func (l *heldLog) Oldest() uint64      { return 0 }
-func (l *heldLog) Durable() uint64     { return l.appended() }
 func (l *heldLog) Stats() seglog.Stats { return seglog.Stats{} }
 
 // Close waits for the committer; nothing is appended any more.
