@@ -157,9 +157,14 @@ func (s *Shard) append(c *claim) {
 		return
 	}
 	from, place := s.next, s.staging
-	s.admitProducers(c)
+	end := s.admitProducers(c)
 	if len(c.publishes) == 0 && len(c.echoes) == 0 {
 		c.release()
+		return
+	}
+	if err := s.reserve(end); err != nil {
+		s.producers.forget()
+		c.fail(err)
 		return
 	}
 	now := s.cfg.Now().UnixMicro()
@@ -188,8 +193,8 @@ func (s *Shard) append(c *claim) {
 }
 
 // admitProducers assigns offsets, answers re-sent idempotent batches and refuses
-// wrong ones; what is left in the claim is to be appended.
-func (s *Shard) admitProducers(c *claim) {
+// wrong ones; what is left in the claim is to be appended and ends at end.
+func (s *Shard) admitProducers(c *claim) (end uint64) {
 	keep, next := c.publishes[:0], s.next
 	for _, p := range c.publishes {
 		if p.HasProducer {
@@ -212,6 +217,20 @@ func (s *Shard) admitProducers(c *claim) {
 	}
 	clear(c.publishes[len(keep):])
 	c.publishes = keep
+	return next
+}
+
+// reserve sees to it that a memory shard's offsets below end are never used again.
+func (s *Shard) reserve(end uint64) error {
+	if s.log != nil || s.cfg.Reserve == nil || end <= s.reserved {
+		return nil
+	}
+	mark, err := s.cfg.Reserve(end)
+	if err != nil {
+		return &Error{Code: wire.CodeStorage, Retry: wire.RetryAfter, RetryAfter: diskRetry, Message: "offsets cannot be reserved; nothing was written", Err: err}
+	}
+	s.reserved = mark
+	return nil
 }
 
 // echo answers a re-sent batch when the first one is committed.

@@ -307,6 +307,38 @@ func (w waker) Wake() {
 	}
 }
 
+// B17: a memory shard hands out no offset that is not reserved, so that offsets never
+// restart after a crash.
+func TestMemoryOffsetsAreReserved(t *testing.T) {
+	mark, asked, fail := uint64(100), 0, error(nil)
+	s := openShard(t, Config{First: 100, Reserve: func(upTo uint64) (uint64, error) {
+		asked++
+		if fail == nil {
+			mark = upTo + 10
+		}
+		return mark, fail
+	}}, nil)
+	for range 50 {
+		if off := mustPublish(t, s, "x", "y"); off+2 > mark {
+			t.Fatalf("offset %d was handed out, reserved is %d", off+1, mark)
+		}
+	}
+	if asked > 10 {
+		t.Errorf("asked %d times for 100 offsets in steps of 10", asked)
+	}
+	fail = errors.New("disk full")
+	var e *Error
+	for range 20 {
+		if r := <-publish(s, "x"); r.Err != nil {
+			if !errors.As(r.Err, &e) || e.Code != wire.CodeStorage || e.Retry != wire.RetryAfter {
+				t.Errorf("refused with %v", r.Err)
+			}
+			return
+		}
+	}
+	t.Error("offsets were handed out beyond the mark")
+}
+
 func BenchmarkPublishMemory(b *testing.B) {
 	s, err := Open(Config{}, nil)
 	if err != nil {

@@ -40,6 +40,10 @@ type Config struct {
 	// First is the first offset of a memory shard: above all that was ever used
 	// under its name.
 	First uint64
+	// Reserve, for memory shards, makes sure that offsets below upTo are never used
+	// again, however the broker ends, and gives the mark up to which that now holds.
+	// It is called before the first offset at a mark is handed out.
+	Reserve func(upTo uint64) (mark uint64, err error)
 	// Now and Jitter (in [0,1)) are the clock and the randomness.
 	Now    func() time.Time
 	Jitter func() float64
@@ -122,6 +126,7 @@ type Shard struct {
 
 	// The sequencer's own: whoever holds queue.running.
 	next      uint64 // offset of the next record
+	reserved  uint64 // memory: offsets below may be handed out
 	staging   staging
 	producers *producers
 
