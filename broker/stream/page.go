@@ -9,7 +9,7 @@ import (
 
 // pages are the buffers of readers of history. A reader holds one only while it is
 // behind; larger ones, for a frame that is larger, are not kept.
-var pages = sync.Pool{New: func() any { return new([]byte) }}
+var pages sync.Pool
 
 const keptPage = 512 << 10
 
@@ -21,7 +21,9 @@ func (s *Subscription) readPage(mark uint64, pageBytes int) (Status, bool) {
 		return 0, false
 	}
 	if s.page == nil {
-		s.page = *(pages.Get().(*[]byte))
+		if b, ok := pages.Get().(*[]byte); ok {
+			s.page = *b
+		}
 	}
 	if s.log == nil {
 		s.log = s.shard.log.Reader(s.next.Load())

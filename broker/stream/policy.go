@@ -74,7 +74,7 @@ func (b *blockers) signal() {
 
 // full finds a subscription without room and ends those that had none for limit.
 // It returns when the next one's time is up.
-func (b *blockers) full(tail position, now time.Time, limit time.Duration) (deadline time.Time, any bool) {
+func (b *blockers) full(tail position, now time.Time, limit time.Duration) (deadline time.Time, held bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for s, since := range b.subs {
@@ -92,11 +92,11 @@ func (b *blockers) full(tail position, now time.Time, limit time.Duration) (dead
 			s.overflow.Store(true)
 			continue
 		}
-		if d := since.Add(limit); !any || d.Before(deadline) {
-			deadline, any = d, true
+		if d := since.Add(limit); !held || d.Before(deadline) {
+			deadline, held = d, true
 		}
 	}
-	return deadline, any
+	return deadline, held
 }
 
 // waitForRoom is OnFull: Block. It waits until no blocking subscription is full,

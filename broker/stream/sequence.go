@@ -121,7 +121,7 @@ func (s *Shard) sequence(inline bool) {
 	}
 }
 
-var claims = sync.Pool{New: func() any { return new(claim) }}
+var claims sync.Pool
 
 // release gives a claim back once all its publishes are answered.
 func (c *claim) release() {
@@ -140,7 +140,10 @@ func (q *queue) take() *claim {
 		bytes += len(q.waiting[n].Records.Bytes)
 		n++
 	}
-	c := claims.Get().(*claim)
+	c, ok := claims.Get().(*claim)
+	if !ok {
+		c = new(claim)
+	}
 	c.publishes = append(c.publishes, q.waiting[:n]...)
 	rest := copy(q.waiting, q.waiting[n:])
 	clear(q.waiting[rest:])

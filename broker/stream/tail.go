@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -88,8 +89,7 @@ func (t *tail) room(base uint64, n int, s staging) (*chunk, []byte) {
 func (t *tail) unstage(c *chunk, to int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i := len(t.chunks) - 1; i >= 0; i-- {
-		k := t.chunks[i]
+	for i, k := range slices.Backward(t.chunks) {
 		if k == c {
 			k.staged = to
 			if to == 0 && k.visible.Load() == 0 {
