@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 )
@@ -22,8 +23,8 @@ func datasync(f *os.File) error {
 			}
 		}
 	})
-	if err != nil {
-		return err
+	if err != nil { // only a closed file is refused here
+		return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: fmt.Errorf("%w: %w", os.ErrClosed, err)}
 	}
 	if syncErr != nil {
 		return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: syncErr}
