@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -99,9 +100,7 @@ func (s *state) copy() *state {
 		graves:  slices.Clone(s.graves),
 		floor:   s.floor,
 	}
-	for k, v := range s.entries {
-		c.entries[k] = v
-	}
+	maps.Copy(c.entries, s.entries)
 	return c
 }
 

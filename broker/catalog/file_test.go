@@ -177,8 +177,7 @@ func TestContentThatMakesNoSense(t *testing.T) {
 		"marks":           with(`"shards":1`, `"shards":1,"reserved":[5]`),
 	} {
 		_, err := decode("c", envelope(1, `{"streams":[`+streams+`]}`))
-		var corrupt *CorruptError
-		if !errors.As(err, &corrupt) {
+		if _, ok := errors.AsType[*CorruptError](err); !ok {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
