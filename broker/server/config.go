@@ -108,6 +108,10 @@ type Config struct {
 	// MaxBatchBytes the records of a publish (wire.MaxRecordsBytes).
 	MaxRecordBytes, MaxBatchBytes int
 
+	// SubscriptionEnded is told of each subscription that is over, with its last
+	// state; nil: nobody is. It must not block.
+	SubscriptionEnded func(stream.SubscriptionInfo)
+
 	// Metrics to update; nil: they count for nobody.
 	Metrics *metrics.Metrics
 	// Log; nil: none.
@@ -117,16 +121,23 @@ type Config struct {
 // Validate reports every problem of the configuration at once.
 func (c *Config) Validate() error {
 	var errs []error
-	fail := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("server: "+format, args...))
-	}
 	for name, missing := range map[string]bool{
 		"certificate": c.Certificate == nil, "authenticator": c.Auth == nil,
 		"directory": c.Directory == nil, "egress engine": c.Egress == nil,
 	} {
 		if missing {
-			fail("no %s", name)
+			errs = append(errs, fmt.Errorf("server: no %s", name))
 		}
+	}
+	return errors.Join(append(errs, c.ValidateLimits())...)
+}
+
+// ValidateLimits is Validate without the parts that the server serves with, which
+// whoever assembles a broker has only later.
+func (c *Config) ValidateLimits() error {
+	var errs []error
+	fail := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("server: "+format, args...))
 	}
 	if c.Advertise != "" {
 		host, port, err := net.SplitHostPort(c.Advertise)

@@ -63,6 +63,7 @@ type socket struct {
 	conn      *udp.Conn
 	transport *quic.Transport
 	listener  *quic.Listener
+	network   Network
 }
 
 // quietLibrary keeps quic-go from writing a line of its own, to the process's
@@ -95,7 +96,7 @@ func listen(ctx context.Context, cfg *Config, g *gate, w *windows, m *metrics.Me
 	m.Network.ReceiveOffload.Set(oneIf(report.GRO))
 
 	quietLibrary()
-	s := &socket{conn: conn}
+	s := &socket{conn: conn, network: Network{GSO: report.GSO, GRO: report.GRO}}
 	s.transport = &quic.Transport{
 		Conn:                conn,
 		StatelessResetKey:   cfg.StatelessResetKey,

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -28,6 +27,9 @@ const (
 	closeNotFelix = 2
 
 	drainPoll = 5 * time.Millisecond
+	// readersEnd is how long readers may take to be sent what is committed before
+	// their connections are closed.
+	readersEnd = 5 * time.Second
 	// quietFor is how long nothing was sent before a connection counts as flushed,
 	// and flushTimeout how long that is waited for.
 	quietFor     = 30 * time.Millisecond
@@ -57,6 +59,10 @@ type Server struct {
 
 	tasks sync.WaitGroup // the accept loop and the connections
 	once  sync.Once
+
+	failed  chan struct{} // closed when no more connections are accepted, unasked
+	failure error         // why; set before failed is closed
+	network Network
 }
 
 // Start opens the socket and serves until Close. ctx is for opening only.
@@ -70,6 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		windows: newWindows(uint64(cfg.WindowBudget)),
 		ingress: newBudget(cfg.IngressBytes),
 		conns:   make(map[*connection]struct{}),
+		failed:  make(chan struct{}),
 	}
 	if s.m == nil {
 		m, err := metrics.New(nil)
@@ -83,6 +90,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if s.socket, err = listen(ctx, &s.cfg, s.gate, s.windows, s.m); err != nil {
 		return nil, err
 	}
+	s.network = s.socket.network
 	s.tasks.Go(s.accept)
 	return s, nil
 }
@@ -90,12 +98,33 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 // Addr is the address that clients connect to.
 func (s *Server) Addr() net.Addr { return s.socket.listener.Addr() }
 
+// Network is what the kernel granted the socket.
+type Network struct{ GSO, GRO bool }
+
+// Network says what the kernel granted.
+func (s *Server) Network() Network { return s.network }
+
+// Failed is closed if the server stops accepting connections on its own; Err then
+// says why.
+func (s *Server) Failed() <-chan struct{} { return s.failed }
+
+// Err is why Failed is closed, nil before.
+func (s *Server) Err() error {
+	select {
+	case <-s.failed:
+		return s.failure
+	default:
+		return nil
+	}
+}
+
 func (s *Server) accept() {
 	for {
 		qc, err := s.socket.listener.Accept(context.Background())
 		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				s.log.Error("no more connections are accepted", slog.Any("error", err))
+			if !s.draining.Load() {
+				s.failure = fmt.Errorf("server: no more connections are accepted: %w", err)
+				close(s.failed)
 			}
 			return
 		}
@@ -160,7 +189,9 @@ func (s *Server) Close(ctx context.Context) {
 		s.draining.Store(true)
 		_ = s.socket.listener.Close() // it has no error
 		conns := s.open()
-		s.awaitSubscriptions(ctx, conns)
+		readers, cancel := context.WithTimeout(ctx, readersEnd)
+		s.awaitSubscriptions(readers, conns)
+		cancel()
 		var wg sync.WaitGroup
 		for _, c := range conns {
 			wg.Go(func() {

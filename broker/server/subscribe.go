@@ -142,6 +142,9 @@ func (c *connection) subscriptionOver(sub *stream.Subscription, end stream.End) 
 		slog.Uint64("subscription", i.ID), slog.String("stream", i.Stream.String()), slog.Uint64("shard", uint64(i.Shard)),
 		slog.String("remote", c.remote), slog.String("principal", i.Principal),
 		slog.Uint64("next", end.Next), slog.Uint64("dropped", i.Dropped))
+	if told := c.srv.cfg.SubscriptionEnded; told != nil {
+		told(i)
+	}
 	c.removeSubscription()
 	c.srv.streamsOpen.Add(-1)
 	c.tasks.Done()

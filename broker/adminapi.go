@@ -1,0 +1,170 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"felix.dev/felix/broker/admin"
+	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/wire"
+)
+
+// adminAPI is the broker as package admin asks for it.
+type adminAPI struct{ streams *streams }
+
+var (
+	_ admin.Streams       = adminAPI{}
+	_ admin.Subscriptions = adminAPI{}
+)
+
+// Stream shows one stream.
+func (a adminAPI) Stream(_ context.Context, name admin.Name) (admin.Stream, error) {
+	v, err := a.streams.lookup(name.CatalogName())
+	if err != nil {
+		return admin.Stream{}, err
+	}
+	return shown(v), nil
+}
+
+// Streams shows all streams.
+func (a adminAPI) Streams(context.Context) ([]admin.Stream, error) {
+	all := a.streams.all()
+	out := make([]admin.Stream, 0, len(all))
+	for _, v := range all {
+		out = append(out, shown(v))
+	}
+	return out, nil
+}
+
+// CreateStream makes a stream.
+func (a adminAPI) CreateStream(_ context.Context, spec admin.StreamSpec, requestID string) (admin.Stream, bool, error) {
+	s, err := spec.CatalogSpec()
+	if err != nil {
+		return admin.Stream{}, false, err
+	}
+	v, created, err := a.streams.create(s, requestID)
+	if err != nil {
+		return admin.Stream{}, false, adminError(err)
+	}
+	return shown(v), created, nil
+}
+
+// UpdateStream changes a stream.
+func (a adminAPI) UpdateStream(ctx context.Context, name admin.Name, change admin.StreamChange) (admin.Stream, error) {
+	v, err := a.streams.update(ctx, name.CatalogName(), change.CatalogChange())
+	if err != nil {
+		return admin.Stream{}, adminError(err)
+	}
+	return shown(v), nil
+}
+
+// DeleteStream removes a stream and its records.
+func (a adminAPI) DeleteStream(ctx context.Context, name admin.Name) error {
+	return adminError(a.streams.remove(ctx, name.CatalogName()))
+}
+
+// adminError gives errors of the data path the form in which the admin reports them.
+func adminError(err error) error {
+	if errors.Is(err, errClosing) {
+		return &admin.Error{Code: admin.CodeDraining, Retry: admin.RetryNow, Message: "the broker is shutting down"}
+	}
+	if e, ok := errors.AsType[*stream.Error](err); ok {
+		text := e.Message
+		if e.Err != nil {
+			text = fmt.Sprintf("%s: %v", e.Message, e.Err)
+		}
+		out := &admin.Error{Code: admin.Code(e.Code.String()), Retry: admin.Retry(e.Retry.String()), Message: text}
+		if e.Code == wire.CodeOverloaded {
+			out.Detail = &admin.Detail{Reason: e.Reason, RetryAfterMS: uint64(e.RetryAfter.Milliseconds())}
+		}
+		return out
+	}
+	return err
+}
+
+// shown is a stream as people see it.
+func shown(v *served) admin.Stream {
+	out := admin.Stream{
+		Spec: admin.SpecOf(v.entry.Spec), Incarnation: v.entry.Incarnation, CreatedAt: v.entry.CreatedAt,
+		Shards: make([]admin.Shard, v.entry.Spec.Shards),
+	}
+	for i := range out.Shards {
+		k := &out.Shards[i]
+		k.Shard, k.Error = uint32(i), v.problem
+		if i >= len(v.shards) {
+			if k.Error == "" && v.refusal != nil {
+				k.Error = v.refusal.Message
+			}
+			continue
+		}
+		info := v.shards[i].Info()
+		k.OldestOffset, k.NextOffset = info.Oldest, info.Mark
+		k.LogBytes, k.TailBytes, k.Subscriptions = info.LogBytes, info.TailBytes, info.Subscriptions
+		if info.Err != nil {
+			k.Error = info.Err.Error()
+		}
+	}
+	return out
+}
+
+// Subscriptions shows the readers of a stream, or all of them.
+func (a adminAPI) Subscriptions(_ context.Context, of admin.Name) ([]admin.Subscription, error) {
+	all := a.streams.all()
+	if of != (admin.Name{}) {
+		v, err := a.streams.lookup(of.CatalogName())
+		if err != nil {
+			return nil, err
+		}
+		all = []*served{v}
+	}
+	var out []admin.Subscription
+	for _, v := range all {
+		for _, k := range v.shards {
+			for _, i := range k.Subscriptions() {
+				out = append(out, shownSubscription(&i))
+			}
+		}
+	}
+	return out, nil
+}
+
+// Subscription shows one reader.
+func (a adminAPI) Subscription(ctx context.Context, id uint64) (admin.Subscription, error) {
+	all, err := a.Subscriptions(ctx, admin.Name{})
+	if err != nil {
+		return admin.Subscription{}, err
+	}
+	for i := range all {
+		if all[i].ID == id {
+			return all[i], nil
+		}
+	}
+	return admin.Subscription{}, noSubscription(id)
+}
+
+// EndSubscription ends one reader; its client resubscribes if it wants to.
+func (a adminAPI) EndSubscription(_ context.Context, id uint64) error {
+	for _, v := range a.streams.all() {
+		for _, k := range v.shards {
+			if k.End(id) {
+				return nil
+			}
+		}
+	}
+	return noSubscription(id)
+}
+
+func noSubscription(id uint64) error {
+	return &admin.Error{Code: admin.CodeNotFound, Retry: admin.RetryFatal, Message: fmt.Sprintf("there is no subscription %d", id)}
+}
+
+func shownSubscription(i *stream.SubscriptionInfo) admin.Subscription {
+	return admin.Subscription{
+		ID:    i.ID,
+		Name:  admin.Name{Tenant: i.Stream.Tenant, Namespace: i.Stream.Namespace, Stream: i.Stream.Stream},
+		Shard: i.Shard, Remote: i.Conn, Principal: i.Principal, State: i.State.String(), OnFull: i.OnFull.String(),
+		NextOffset: i.Next, LagRecords: i.LagRecords, LagEntries: i.LagEntries, LagBytes: i.LagBytes,
+		Delivered: i.Delivered, Dropped: i.Dropped, Since: i.Since,
+	}
+}

@@ -1,0 +1,220 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"felix.dev/felix/broker/catalog"
+	"felix.dev/felix/broker/seglog"
+	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/wire"
+)
+
+// served is a stream of the catalog as this broker serves it. Immutable: a change
+// replaces it.
+type served struct {
+	entry  catalog.Entry
+	stream *stream.Stream // nil: it cannot be served, or not now
+	// refusal is what clients are told without a stream.
+	refusal *stream.Error
+	shards  []openShard // nil without a stream
+	// problem is what an operator should look at; empty: nothing.
+	problem string
+	// before counts what was committed under the catalog's entry until it was opened
+	// the last time, for counters that must not go down.
+	before uint64
+}
+
+// openShard is a shard and where it stood when it was opened.
+type openShard struct {
+	*stream.Shard
+	log      *seglog.Log // nil: memory
+	damage   string      // of the log, found when it was opened
+	openedAt uint64
+}
+
+// committed is how many records were committed since the broker started.
+func (s *served) committed() uint64 {
+	n := s.before
+	for _, k := range s.shards {
+		n += k.Mark() - k.openedAt
+	}
+	return n
+}
+
+// unavailable is a stream without shards.
+func unavailable(e *catalog.Entry, problem string, refusal *stream.Error) *served {
+	return &served{entry: *e, refusal: refusal, problem: problem}
+}
+
+// opener makes shards of catalog entries.
+type opener struct {
+	dataDir  string // empty: memory streams only
+	defaults stream.Config
+	cfg      StreamDefaults
+	log      *slog.Logger
+}
+
+// open opens all shards of a stream. It does not fail: a stream that cannot be
+// opened is refused to clients, with the reason, and shown to operators.
+func (o *opener) open(e *catalog.Entry) *served {
+	s := &served{entry: *e}
+	var shards []*stream.Shard
+	for i := range int(e.Spec.Shards) {
+		k, err := o.openShard(e, i)
+		if err != nil {
+			o.log.Error("stream cannot be served", slog.String("stream", e.Spec.Name.String()),
+				slog.Int("shard", i), slog.Any("error", err))
+			closeShards(context.Background(), s.shards, stream.EndShutdown)
+			return unavailable(e, fmt.Sprintf("shard %d: %v", i, err), &stream.Error{
+				Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: "not_ready",
+				Message: fmt.Sprintf("shard %d of the stream cannot be opened", i), Err: err,
+			})
+		}
+		if k.damage != "" {
+			s.problem = fmt.Sprintf("shard %d: %s", i, k.damage)
+		}
+		shards = append(shards, k.Shard)
+		s.shards = append(s.shards, k)
+	}
+	s.stream = stream.NewStream(nameOf(e.Spec.Name), e.Incarnation, durabilityOf(e.Spec.Durability), e.Spec.Routing, shards)
+	return s
+}
+
+// openShard opens shard i of a stream. A damaged log is opened for reading.
+func (o *opener) openShard(e *catalog.Entry, i int) (openShard, error) {
+	cfg := o.shardConfig(e, i)
+	var k openShard
+	var openLog func(stream.Hooks) (stream.Log, error)
+	if e.Spec.Durability != catalog.Memory {
+		if o.dataDir == "" {
+			return k, errors.New("broker: a durable stream needs a data directory")
+		}
+		openLog = func(h stream.Hooks) (stream.Log, error) {
+			logCfg, err := o.logConfig(e, i)
+			if err != nil {
+				return nil, err
+			}
+			logCfg.Committed, logCfg.OnRecover = h.Committed, h.OnRecover
+			logCfg.RestoreState, logCfg.SnapshotState = h.RestoreState, h.SnapshotState
+			l, recovery, err := seglog.Open(logCfg)
+			if err != nil {
+				return nil, err
+			}
+			k.log = l
+			if recovery.Corruption != nil {
+				k.damage = recovery.Corruption.Error()
+			}
+			return stream.Segments(l), nil
+		}
+	}
+	var err error
+	if k.Shard, err = stream.Open(cfg, openLog); err != nil {
+		return k, err
+	}
+	k.openedAt = k.Mark()
+	return k, nil
+}
+
+func (o *opener) shardConfig(e *catalog.Entry, i int) stream.Config {
+	spec := &e.Spec
+	cfg := o.defaults
+	cfg.Name, cfg.Shard = nameOf(spec.Name), uint32(i)
+	cfg.TailBytes = cmp.Or(spec.TailBytes, cfg.TailBytes)
+	cfg.Queue.Entries = cmp.Or(spec.Queue.Entries, cfg.Queue.Entries)
+	cfg.Queue.Bytes = cmp.Or(spec.Queue.Bytes, cfg.Queue.Bytes)
+	if spec.Queue.OnFull != "" {
+		cfg.Queue.OnFull, _ = stream.ParseOnFull(string(spec.Queue.OnFull)) // the catalog has validated it
+	}
+	if spec.Durability == catalog.Memory {
+		cfg.First = e.StartOffsets()[i]
+		if spec.TailBytes == 0 && spec.Retention.MaxBytes > 0 { // the ring is all that a memory stream keeps
+			cfg.TailBytes = perShard(spec.Retention.MaxBytes, spec.Shards)
+		}
+		if cfg.Queue.OnFull == stream.CatchUp { // the broker's default; the stream's own was refused
+			cfg.Queue.OnFull = stream.DropNew
+		}
+	}
+	return cfg
+}
+
+func (o *opener) logConfig(e *catalog.Entry, i int) (seglog.Config, error) {
+	spec := &e.Spec
+	cfg := seglog.Config{
+		Dir: shardDir(o.dataDir, e, i), SegmentBytes: o.cfg.SegmentBytes, Prefill: true,
+		First: e.FirstOffsets[i], MaxAge: spec.Retention.MaxAge, Log: o.log,
+	}
+	if spec.Retention.MaxBytes > 0 {
+		cfg.MaxBytes = perShard(spec.Retention.MaxBytes, spec.Shards)
+	}
+	mode, every := o.cfg.Fsync, time.Duration(o.cfg.FsyncEvery)
+	if spec.Fsync.Mode != "" {
+		mode, every = string(spec.Fsync.Mode), cmp.Or(spec.Fsync.Every, every)
+	}
+	if mode == fsyncInterval {
+		cfg.Fsync, cfg.FsyncEvery = seglog.FsyncInterval, every
+	}
+	b, err := hex.DecodeString(e.Incarnation)
+	if err != nil || len(b) != len(cfg.Incarnation) {
+		return cfg, fmt.Errorf("broker: incarnation %q of stream %s is not 32 hexadecimal digits", e.Incarnation, spec.Name)
+	}
+	copy(cfg.Incarnation[:], b)
+	return cfg, nil
+}
+
+// perShard is a shard's part of what is set for a stream.
+func perShard(total int64, shards uint32) int64 { return max(1, total/int64(shards)) }
+
+// closeShards closes shards and their logs and waits for their readers, all within
+// ctx, as far as there is something to wait for.
+func closeShards(ctx context.Context, shards []openShard, reason stream.EndReason) error {
+	var errs []error
+	for _, k := range shards {
+		errs = append(errs, k.Close(ctx, reason))
+	}
+	return errors.Join(append(errs, closeLogs(ctx, shards))...)
+}
+
+// closeLogs closes the logs of closed shards, once their readers are gone or ctx
+// is over.
+func closeLogs(ctx context.Context, shards []openShard) error {
+	awaitReaders(ctx, shards)
+	var errs []error
+	for _, k := range shards {
+		errs = append(errs, k.CloseLog())
+	}
+	return errors.Join(errs...)
+}
+
+const readerPoll = 5 * time.Millisecond
+
+// awaitReaders waits until no shard has subscriptions, or for ctx.
+func awaitReaders(ctx context.Context, shards []openShard) {
+	tick := time.NewTicker(readerPoll)
+	defer tick.Stop()
+	for _, k := range shards {
+		for k.Info().Subscriptions > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}
+}
+
+func nameOf(n catalog.Name) stream.Name {
+	return stream.Name{Tenant: n.Tenant, Namespace: n.Namespace, Stream: n.Stream}
+}
+
+func durabilityOf(d catalog.Durability) stream.Durability {
+	if d == catalog.Memory {
+		return stream.Memory
+	}
+	return stream.Durable
+}

@@ -1,0 +1,44 @@
+package broker
+
+import (
+	"context"
+	"errors"
+)
+
+// Shutdown ends the broker in the order that the package comment gives. ctx bounds
+// how long it waits for publishes and readers; what has to be closed is closed all
+// the same. A second call waits for the first and returns the same error.
+func (b *Broker) Shutdown(ctx context.Context) error {
+	b.once.Do(func() {
+		b.shutdown = b.stop(ctx)
+		close(b.down)
+		b.tasks.Wait()
+		if b.lock != nil {
+			b.shutdown = errors.Join(b.shutdown, b.lock.release())
+		}
+	})
+	return b.shutdown
+}
+
+// stop undoes what was begun, as far as it was begun.
+func (b *Broker) stop(ctx context.Context) error {
+	var errs []error
+	b.serving.Store(false)
+	if b.server != nil {
+		errs = append(errs, b.server.Drain(ctx))
+	}
+	if b.streams != nil {
+		errs = append(errs, b.streams.beginShutdown(ctx))
+	}
+	if b.server != nil {
+		b.server.Close(ctx)
+	}
+	if b.engine != nil {
+		b.engine.Close()
+	}
+	if b.streams != nil {
+		errs = append(errs, b.streams.finishShutdown())
+	}
+	b.stopAdmin()
+	return errors.Join(errs...)
+}
