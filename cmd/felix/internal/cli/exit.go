@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"felix.dev/felix/broker/admin"
+	"felix.dev/felix/client"
+	"felix.dev/felix/cmd/felix/internal/settings"
+)
+
+// Exit statuses; doc.go says what they mean.
+const (
+	exitOK         = 0
+	exitFailure    = 1
+	exitUsage      = 2
+	exitRepairable = 3
+	exitRefused    = 4
+)
+
+// usageError is a command line that makes no sense. Trying again does not help.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// statusError ends the process with a status of its own. What there is to say has been said.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
+
+// report says what went wrong, in one line, and returns the exit status.
+func report(w io.Writer, cmd *cobra.Command, err error) int {
+	var status *statusError
+	var usage *usageError
+	var missing *settings.MissingError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &status):
+		return status.status
+	case errors.As(err, &missing):
+		fmt.Fprintf(w, "felix: %s\n", oneLine(err))
+		return exitUsage
+	case errors.As(err, &usage):
+		fmt.Fprintf(w, "felix: %s; see '%s --help'\n", oneLine(err), cmd.CommandPath())
+		return exitUsage
+	}
+	fmt.Fprintln(w, "felix: "+describe(err))
+	return exitFailure
+}
+
+// describe is an error in one line, with what it means for whoever would try again.
+func describe(err error) string {
+	text := oneLine(err)
+	if v := verdict(err); v != "" {
+		text += "; " + v
+	}
+	return text
+}
+
+// oneLine joins the lines of an error (errors.Join makes several) and takes the program's own name out of it.
+func oneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(strings.TrimSpace(line), "felix: ", "")
+	}
+	return strings.Join(lines, "; ")
+}
+
+// retryable is implemented by errors that know whether trying again helps.
+type retryable interface{ Retryable() bool }
+
+// verdict says whether trying again helps.
+func verdict(err error) string {
+	const helps, helpsNot = "retrying helps", "retrying does not help"
+	var (
+		lost        *client.LostError
+		lagged      *client.LaggedError
+		cursor      *client.CursorError
+		certificate x509.UnknownAuthorityError
+		hostname    x509.HostnameError
+		network     net.Error
+		asked       *admin.Error
+		knows       retryable
+	)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return ""
+	case errors.As(err, &certificate), errors.As(err, &hostname):
+		return helpsNot + ", another --ca-file or --server-name does"
+	case errors.As(err, &cursor):
+		return fmt.Sprintf("%s, --from %d does", helpsNot, cursor.Available)
+	case errors.As(err, &lagged):
+		return fmt.Sprintf("%s: --from %d goes on where it ended", helps, lagged.ResumeFrom)
+	case errors.As(err, &lost) && lost.Resumable:
+		return fmt.Sprintf("%s: --from %d goes on where it ended", helps, lost.Position)
+	case errors.Is(err, client.ErrOutcomeUnknown):
+		return "it may or may not be stored; sending it again may repeat it"
+	case errors.Is(err, client.ErrRetryable), errors.Is(err, context.DeadlineExceeded):
+		return helps
+	case errors.As(err, &knows):
+		if knows.Retryable() {
+			return helps
+		}
+		return helpsNot
+	case errors.As(err, &asked):
+		switch asked.Retry {
+		case admin.RetryNow, admin.RetryAfter:
+			return helps
+		case admin.RetryOutcomeUnknown:
+			return "it may or may not have been done; retrying is safe"
+		case admin.RetryFatal:
+		}
+		return helpsNot
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return helps + " once there is room"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return helps + " once the address is free, and so does another address"
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+		return helps + " once the broker is there"
+	case errors.As(err, &network) && network.Timeout():
+		return helps
+	}
+	return helpsNot
+}

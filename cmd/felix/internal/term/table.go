@@ -1,0 +1,68 @@
+package term
+
+import (
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// Table is rows of text under a header, in columns without lines around them.
+type Table struct {
+	header table.Row
+	rows   []table.Row
+	right  []table.ColumnConfig
+	width  int
+}
+
+// NewTable makes a table with the given column names. A name that begins with ">" is aligned to the right, as
+// numbers are.
+func NewTable(columns ...string) *Table {
+	t := &Table{}
+	for i, c := range columns {
+		if c[0] == '>' {
+			c = c[1:]
+			t.right = append(t.right, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+		t.header = append(t.header, c)
+	}
+	return t
+}
+
+// Row adds a row.
+func (t *Table) Row(cells ...any) { t.rows = append(t.rows, cells) }
+
+// Len is the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Fit cuts rows to a width; 0 leaves them as they are.
+func (t *Table) Fit(width int) *Table {
+	t.width = width
+	return t
+}
+
+// FitTo cuts rows to the width of the terminal behind w, if there is one.
+func (t *Table) FitTo(w io.Writer) *Table { return t.Fit(Width(w)) }
+
+// String draws the table, with a line break after the last row.
+func (t *Table) String() string {
+	w := table.NewWriter()
+	w.SetStyle(table.Style{
+		Name:    "felix",
+		Box:     table.BoxStyle{PaddingRight: "   ", UnfinishedRow: "…"},
+		Format:  table.FormatOptions{Header: text.FormatDefault},
+		Options: table.OptionsNoBordersAndSeparators,
+		Size:    table.SizeOptions{WidthMax: t.width},
+	})
+	w.SetColumnConfigs(t.right)
+	w.SuppressTrailingSpaces()
+	w.AppendHeader(t.header)
+	w.AppendRows(t.rows)
+	return w.Render() + "\n"
+}
+
+// Write draws the table on w.
+func (t *Table) Write(w io.Writer) error {
+	_, err := io.WriteString(w, t.String())
+	return err
+}
