@@ -11,9 +11,6 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
-// helloTimeout bounds the wait for an event stream's first frame, and for the request that wants the stream.
-const helloTimeout = 10 * time.Second
-
 // conn is one QUIC connection to one broker.
 type conn struct {
 	client *Client
@@ -98,12 +95,13 @@ func (cn *conn) acceptEvents() {
 	}
 }
 
-// admit reads an event stream's hello and brings the stream to its subscription.
+// admit reads an event stream's hello and brings the stream to its subscription, all within the time of a request.
 func (cn *conn) admit(ctx context.Context, s *quic.ReceiveStream) {
-	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
+	timeout := cn.client.cfg.RequestTimeout
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	e := &eventStream{stream: s, frames: newFrameBuf(s)}
-	id, err := readHello(e)
+	id, err := readHello(e, time.Now().Add(timeout))
 	if err == nil && cn.events.offer(ctx, id, e) {
 		return
 	}
@@ -115,8 +113,8 @@ func (cn *conn) admit(ctx context.Context, s *quic.ReceiveStream) {
 }
 
 // readHello reads the first frame of an event stream.
-func readHello(e *eventStream) (uint64, error) {
-	if err := e.stream.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+func readHello(e *eventStream, deadline time.Time) (uint64, error) {
+	if err := e.stream.SetReadDeadline(deadline); err != nil {
 		return 0, err
 	}
 	m, err := readMessage(e.frames)

@@ -165,7 +165,7 @@ type ProtocolError struct {
 }
 
 func (e *ProtocolError) Error() string {
-	return fmt.Sprintf("felix: protocol error on a %s stream: %v", e.Where, e.Err)
+	return fmt.Sprintf("felix: protocol error, %s stream: %v", e.Where, e.Err)
 }
 
 // Unwrap returns the cause.
