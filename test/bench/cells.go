@@ -264,7 +264,7 @@ func (s settings) stalls(p *plan) {
 	for _, k := range []int{1, 3, 5} {
 		name := fmt.Sprintf("%d of 10 readers stalled, 4 KiB", k)
 		p.group(name, s.felix("slow", "--fanout", "10", "--stalled", strconv.Itoa(k), "--size", "4096",
-			"--duration", (2*s.duration).String(), "--warmup", "500ms"))
+			"--window", strconv.Itoa(4<<20), "--duration", (2*s.duration).String(), "--warmup", "500ms"))
 		p.judge(name, name+": rate of the others kept", "", value{command: prod, key: "slow.healthy_rate_kept"}, atLeast, 0.9)
 	}
 	name := fmt.Sprintf("%d of %d readers stalled, 4 KiB", s.many/10, s.many)

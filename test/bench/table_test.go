@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestInverse(t *testing.T) {
-	got, failed := samples(append(runs("g", prod, "broker_cpu_s_per_mdeliveries", 2, 0)), "g", perCPU(prod))
+	got, failed := samples(runs("g", prod, "broker_cpu_s_per_mdeliveries", 2, 0), "g", perCPU(prod))
 	if diff := cmp.Diff(got, []float64{5e5}); diff != "" || len(failed) != 1 {
 		t.Errorf("failed %q (-got +want)\n%s", failed, diff)
 	}

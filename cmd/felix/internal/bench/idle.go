@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// idleReport is what open subscriptions cost that nothing is sent to.
+type idleReport struct {
+	Subscriptions int     `json:"subscriptions"`
+	Before        int64   `json:"broker_rss_before_bytes"`
+	After         int64   `json:"broker_rss_after_bytes"`
+	Each          float64 `json:"broker_rss_bytes_per_subscription"`
+	Goroutines    float64 `json:"broker_goroutines_per_subscription"`
+}
+
+// idle opens the subscriptions and compares the broker's memory before and after,
+// with garbage collected and nothing given back by force. Then one record is
+// published for each stream, to show that the subscriptions are alive.
+func (b *bench) idle(ctx context.Context) (*report, error) {
+	return b.with(ctx, func(t target) (*report, error) {
+		s, err := newSession(ctx, &b.p, t, b.say)
+		if err != nil {
+			return nil, err
+		}
+		idle, err := s.idle(ctx)
+		var m measured
+		if err == nil {
+			if err = s.publishOn(ctx, 1); err == nil {
+				s.read(ctx, false)
+				start := time.Now()
+				err = s.saturate(ctx, 0, 1)
+				m.elapsed = time.Since(start)
+				m.published, m.delivered = s.published(), s.delivered()
+			}
+		}
+		err = errors.Join(err, s.close())
+		if m.elapsed == 0 {
+			return nil, err
+		}
+		r := newReport(s, m)
+		r.Idle = idle
+		all, _ := s.accounts()
+		r.count(all)
+		return r, errors.Join(err, all.err())
+	})
+}
+
+func (s *session) idle(ctx context.Context) (*idleReport, error) {
+	before, err := s.target.usage(ctx, momentCollect)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		return nil, errors.New("bench: idle: the broker's memory is not known: no --broker-pid")
+	}
+	if err := s.subscribe(ctx, s.p.Fanout, 0, false); err != nil {
+		return nil, err
+	}
+	// The connections come to rest: acknowledgements, timers, path discovery.
+	if err := sleep(ctx, time.Second); err != nil {
+		return nil, err
+	}
+	after, err := s.target.usage(ctx, momentCollect)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(s.p.subscriptions())
+	return &idleReport{
+		Subscriptions: s.p.subscriptions(),
+		Before:        before.RSS, After: after.RSS,
+		Each:       float64(after.RSS-before.RSS) / n,
+		Goroutines: float64(after.Goroutines-before.Goroutines) / n,
+	}, nil
+}
