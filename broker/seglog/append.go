@@ -90,7 +90,7 @@ func (s *segment) noteRecord(r *Record, pos int64, every int) (end int64) {
 // died now, its whole records would come to life at the next Open though the
 // caller was told that they are not there.
 func (l *Log) writeFailed(w *writer, pos int64, n int, err error) error {
-	err, final := classify(fmt.Sprintf("write %s", w.seg.path), err)
+	final, err := classify(fmt.Sprintf("write %s", w.seg.path), err)
 	if final {
 		l.poison(err)
 		return err
@@ -109,7 +109,7 @@ func (l *Log) writeFailed(w *writer, pos int64, n int, err error) error {
 // cutBadTail removes the bytes of a failed append, for good.
 func (l *Log) cutBadTail(w *writer, pos int64) error {
 	if err := w.fill.truncate(w.file, pos); err != nil {
-		err, final := classify(fmt.Sprintf("cut %s", w.seg.path), err)
+		final, err := classify(fmt.Sprintf("cut %s", w.seg.path), err)
 		if final {
 			l.poison(err)
 		}
@@ -150,7 +150,7 @@ func (l *Log) ready(size int64) (*writer, error) {
 
 // fail classifies an error of a step whose failure leaves unknown what is durable.
 func (l *Log) fail(op string, err error) error {
-	err, final := classify(op+" "+l.cfg.Dir, err)
+	final, err := classify(op+" "+l.cfg.Dir, err)
 	if final {
 		l.poison(err)
 	}

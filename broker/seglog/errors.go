@@ -50,12 +50,12 @@ func (e *TooOldError) Error() string {
 
 // classify gives a failed write the error that tells the owner what to do next.
 // final is true when the log can't go on: what is on disk is unknown.
-func classify(op string, err error) (typed error, final bool) {
+func classify(op string, err error) (final bool, typed error) {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%w: %s: %w", ErrDiskFull, op, err), false
+		return false, fmt.Errorf("%w: %s: %w", ErrDiskFull, op, err)
 	case errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%w: %s: %w", ErrReadOnly, op, err), false
+		return false, fmt.Errorf("%w: %s: %w", ErrReadOnly, op, err)
 	}
-	return fmt.Errorf("%w: %s: %w", ErrPoisoned, op, err), true
+	return true, fmt.Errorf("%w: %s: %w", ErrPoisoned, op, err)
 }

@@ -1,8 +1,10 @@
 package seglog
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"strings"
 	"sync"
@@ -11,6 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"felix.dev/felix/broker/vfs"
+	"felix.dev/felix/broker/vfs/faultfs"
 	"felix.dev/felix/broker/wire"
 )
 
@@ -252,4 +256,102 @@ func mustRead(t testing.TB, path string) []byte {
 func isCorruption(err error) (*CorruptionError, bool) {
 	var c *CorruptionError
 	return c, errors.As(err, &c)
+}
+
+// disk is a log's configuration on a file system in memory, and ways to damage it.
+type disk struct {
+	t  testing.TB
+	fs *faultfs.FS
+}
+
+const diskDir = "/data/log"
+
+func newDisk(t testing.TB) *disk { return &disk{t: t, fs: faultfs.New(1)} }
+
+// config is that of a log with small segments.
+func (d *disk) config() Config {
+	return Config{FS: d.fs, Dir: diskDir, SegmentBytes: 4 << 10, IndexEvery: 256, Incarnation: testIncarnation}
+}
+
+// crash returns what a power cut would leave.
+func (d *disk) crash(p faultfs.Policy, seed uint64) *disk {
+	return &disk{t: d.t, fs: d.fs.CrashImage(p, seed)}
+}
+
+// copy returns what is there now.
+func (d *disk) copy() *disk { return d.crash(faultfs.Keep, 0) }
+
+func (d *disk) path(base uint64, suffix string) string { return pathIn(diskDir, base, suffix) }
+
+func (d *disk) read(path string) []byte {
+	d.t.Helper()
+	b, err := vfs.ReadFile(d.fs, path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return b
+}
+
+func (d *disk) write(path string, b []byte) {
+	d.t.Helper()
+	if err := vfs.WriteFileAtomic(d.fs, path, b, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *disk) remove(path string) {
+	d.t.Helper()
+	if err := d.fs.Remove(path); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *disk) flip(path string, pos int64, bit int) {
+	d.t.Helper()
+	b := d.read(path)
+	b[pos] ^= 1 << bit
+	d.write(path, b)
+}
+
+func (d *disk) bases(suffix string) []uint64 {
+	d.t.Helper()
+	ls, err := list(d.fs, diskDir)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	switch suffix {
+	case indexSuffix:
+		return ls.indexes
+	case stateSuffix:
+		return ls.states
+	}
+	return ls.segments
+}
+
+// fill appends records of one event until the log holds n, each committed before
+// the next; it returns the position of each in its segment.
+func fillLog(t testing.TB, l *Log, c *commits, n uint64, size int) []int64 {
+	t.Helper()
+	var at []int64
+	for l.Next() < n {
+		mustAppend(t, l, batch(l.Next(), 1, size))
+		end := l.active.Load().seg.end.Load()
+		at = append(at, end-recordHeaderLen-int64(len(batch(l.Next()-1, 1, size).Frame)))
+		if err := c.wait(l.Next()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return at
+}
+
+// batchOf makes a record of one event with the given payload.
+func batchOf(base uint64, payload []byte) Record {
+	region := wire.AppendRecord(nil, payload)
+	return Record{Kind: KindEvents, Base: base, Count: 1, Frame: append(wire.BeginOffsetFrame(nil, base, 1, len(region)), region...)}
+}
+
+// reseal makes the checksum of a changed segment header right again.
+func reseal(h []byte) []byte {
+	binary.BigEndian.PutUint32(h[60:], crc32.Checksum(h[:60], castagnoli))
+	return h
 }

@@ -80,16 +80,16 @@ func appendIndex(dst []byte, base uint64, incarnation [16]byte, x *index) []byte
 	dst = append(dst, indexMagic...)
 	dst = binary.BigEndian.AppendUint16(dst, formatVersion)
 	dst = binary.BigEndian.AppendUint16(dst, 0)
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(x.entries))) //nolint:gosec // one entry per IndexEvery bytes of a file
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(x.entries)))
 	dst = binary.BigEndian.AppendUint64(dst, base)
 	dst = append(dst, incarnation[:]...)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(x.end)) //nolint:gosec // positions are never negative
+	dst = binary.BigEndian.AppendUint64(dst, uint64(x.end))
 	dst = binary.BigEndian.AppendUint64(dst, x.next)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(x.newest)) //nolint:gosec // two's complement on disk
+	dst = binary.BigEndian.AppendUint64(dst, uint64(x.newest))
 	dst = binary.BigEndian.AppendUint64(dst, x.records)
 	for _, e := range x.entries {
 		dst = binary.BigEndian.AppendUint64(dst, e.offset)
-		dst = binary.BigEndian.AppendUint64(dst, uint64(e.pos)) //nolint:gosec // positions are never negative
+		dst = binary.BigEndian.AppendUint64(dst, uint64(e.pos))
 	}
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
@@ -108,16 +108,16 @@ func parseIndex(b []byte, base uint64, incarnation [16]byte) (*index, error) {
 		return nil, errBadIndex
 	}
 	x := &index{
-		end:     int64(binary.BigEndian.Uint64(b[40:])), //nolint:gosec // checked below
+		end:     int64(binary.BigEndian.Uint64(b[40:])),
 		next:    binary.BigEndian.Uint64(b[48:]),
-		newest:  int64(binary.BigEndian.Uint64(b[56:])), //nolint:gosec // two's complement on disk
+		newest:  int64(binary.BigEndian.Uint64(b[56:])),
 		records: binary.BigEndian.Uint64(b[64:]),
 		entries: make([]indexEntry, n),
 	}
 	last := indexEntry{offset: base, pos: segmentHeaderLen}
 	for i := range x.entries {
 		at := indexHeaderLen + i*indexEntryLen
-		e := indexEntry{offset: binary.BigEndian.Uint64(b[at:]), pos: int64(binary.BigEndian.Uint64(b[at+8:]))} //nolint:gosec // checked here
+		e := indexEntry{offset: binary.BigEndian.Uint64(b[at:]), pos: int64(binary.BigEndian.Uint64(b[at+8:]))}
 		if e.offset <= last.offset || e.pos <= last.pos {
 			return nil, errBadIndex
 		}

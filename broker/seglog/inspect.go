@@ -15,11 +15,11 @@ import (
 type Verdict uint8
 
 const (
-	// VerdictClean: Open has nothing to repair.
+	// VerdictClean says that Open has nothing to repair.
 	VerdictClean Verdict = iota
-	// VerdictRepairable: Open repairs it without losing what was committed.
+	// VerdictRepairable says that Open repairs it without losing what was committed.
 	VerdictRepairable
-	// VerdictRefused: Open refuses the log, or opens it for reading only.
+	// VerdictRefused says that Open refuses the log, or opens it for reading only.
 	VerdictRefused
 )
 

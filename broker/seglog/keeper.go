@@ -86,7 +86,7 @@ func (l *Log) trimAndLog() {
 
 // finishClosed gives back the zeros that closed segments did not need and writes
 // their indexes. None of it has to survive a crash.
-func (l *Log) finishClosed() (any bool) {
+func (l *Log) finishClosed() bool {
 	l.mu.Lock()
 	closed := l.finish
 	l.finish = nil

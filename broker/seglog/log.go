@@ -182,7 +182,7 @@ func (l *Log) Close() error {
 		_ = l.fs.Remove(prep.path) // zeros; Open removes it too
 	}
 	if err == nil && l.corrupt == nil && l.pending == nil {
-		err = l.writeMark()
+		l.writeMark()
 	}
 	l.trimMu.Lock() // a pass that is under way may still use segments
 	defer l.trimMu.Unlock()
@@ -195,20 +195,20 @@ func (l *Log) Close() error {
 	return err
 }
 
-// writeMark notes that the log was closed with everything on disk.
-func (l *Log) writeMark() error {
+// writeMark notes that the log was closed with everything on disk. Without it the
+// next Open can tell a little less, so that an error of it is not one of Close.
+func (l *Log) writeMark() {
 	next := l.next.Load()
 	if l.durable.Load() != next || next == l.cfg.First {
-		return nil
+		return
 	}
 	if readMark(l.fs, l.cfg.Dir, l.cfg.Incarnation) == next {
-		return nil // nothing happened since the last close
+		return // nothing happened since the last close
 	}
 	err := vfs.WriteFileAtomic(l.fs, filepath.Join(l.cfg.Dir, markName), appendMark(nil, next, l.cfg.Incarnation), filePerm)
 	if err != nil {
 		l.log.Warn("no mark of a clean close was written", "dir", l.cfg.Dir, "err", err)
 	}
-	return nil // the records are on disk; the mark only sharpens the next check
 }
 
 // Stats is a snapshot of a log's counters; those that count began at Open.

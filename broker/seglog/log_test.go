@@ -9,8 +9,10 @@ func TestAppendReadReopen(t *testing.T) {
 	for _, prefill := range []bool{false, true} {
 		dir := t.TempDir() + "/a/b"
 		c := newCommits()
-		cfg := Config{Dir: dir, SegmentBytes: 8 << 10, IndexEvery: 512, Prefill: prefill, Committed: c.report,
-			prefill: prefillSizes{after: 512, min: 1 << 10, max: 4 << 10, chunk: 1 << 10}}
+		cfg := Config{
+			Dir: dir, SegmentBytes: 8 << 10, IndexEvery: 512, Prefill: prefill, Committed: c.report,
+			prefill: prefillSizes{after: 512, min: 1 << 10, max: 4 << 10, chunk: 1 << 10},
+		}
 		l, rec := mustOpen(t, cfg)
 		if rec.Next != 0 || rec.ReadOnly != nil {
 			t.Fatalf("recovery of an empty log: %+v", rec)

@@ -92,8 +92,7 @@ func (c *Cursor) Read(limit uint64, maxBytes int, buf []byte) (Page, error) {
 }
 
 func (c *Cursor) fail(err error) error {
-	var bad *CorruptionError
-	if errors.As(err, &bad) {
+	if _, ok := errors.AsType[*CorruptionError](err); ok {
 		c.l.damaged.Add(1)
 	}
 	return err

@@ -125,7 +125,7 @@ func parseRecordHeader(b []byte, seed uint32) (recordHeader, error) {
 		bodyCRC:     binary.BigEndian.Uint32(b[4:]),
 		count:       binary.BigEndian.Uint32(b[12:]),
 		base:        binary.BigEndian.Uint64(b[20:]),
-		time:        int64(binary.BigEndian.Uint64(b[28:])), //nolint:gosec // two's complement on disk
+		time:        int64(binary.BigEndian.Uint64(b[28:])),
 		stable:      binary.BigEndian.Uint64(b[36:]),
 	}
 	n := h.headerLen()
@@ -155,11 +155,11 @@ func appendRecord(dst []byte, r *Record, seed uint32, stable uint64) []byte {
 	var h [maxHeaderLen]byte
 	n := recordHeaderLen
 	binary.BigEndian.PutUint32(h[4:], crc32.Checksum(r.Frame, castagnoli))
-	binary.BigEndian.PutUint32(h[8:], uint32(len(r.Frame))) //nolint:gosec // checkRecord bounds it
+	binary.BigEndian.PutUint32(h[8:], uint32(len(r.Frame)))
 	binary.BigEndian.PutUint32(h[12:], r.Count)
 	h[16] = byte(r.Kind)
 	binary.BigEndian.PutUint64(h[20:], r.Base)
-	binary.BigEndian.PutUint64(h[28:], uint64(r.TimeMicros)) //nolint:gosec // two's complement on disk
+	binary.BigEndian.PutUint64(h[28:], uint64(r.TimeMicros))
 	binary.BigEndian.PutUint64(h[36:], stable)
 	if r.HasProducer {
 		h[17] = flagProducer

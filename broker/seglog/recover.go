@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"felix.dev/felix/broker/vfs"
 )
@@ -81,23 +82,17 @@ func (l *Log) recover() (Recovery, error) {
 		l.durable.Store(min(l.next.Load(), p.stable)) // until repairNow
 	}
 
-	rec.ReadOnly = l.activate()
 	if l.corrupt != nil {
 		rec.Corruption, rec.ReadOnly = l.corrupt, l.corrupt
 	} else {
+		if l.pending != nil {
+			rec.ReadOnly = l.repairNow()
+		}
 		l.removeLeftovers(&ls, &rec)
 	}
 	rec.Oldest, rec.Next, rec.Segments = l.oldest.Load(), l.next.Load(), len(*l.segs.Load())
 	l.logRecovery(&rec)
 	return rec, nil
-}
-
-// activate tries to make the log ready for appends. It returns why it isn't.
-func (l *Log) activate() error {
-	if l.corrupt != nil || l.pending == nil {
-		return nil
-	}
-	return l.repairNow()
 }
 
 func (l *Log) recoverEmpty(floor uint64) {
@@ -178,8 +173,7 @@ func (l *Log) recoverSegments(segs []*segment, floor uint64, rec *Recovery) erro
 	from := l.restoreState(segs, rec)
 	for i, s := range segs[:len(segs)-1] {
 		err := l.checkSealed(s, i >= from, i == len(segs)-2, rec)
-		var bad *CorruptionError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*CorruptionError](err); ok {
 			l.noteCorruption(bad)
 		} else if err != nil {
 			return err
@@ -201,8 +195,8 @@ func (l *Log) restoreState(segs []*segment, rec *Recovery) (from int) {
 		rec.StateFrom = segs[len(segs)-1].base
 		return len(segs) - 1
 	}
-	for i := len(segs) - 1; i >= 0; i-- {
-		base := segs[i].base
+	for i, seg := range slices.Backward(segs) {
+		base := seg.base
 		b, err := readState(l.fs, l.cfg.Dir, base, l.cfg.Incarnation)
 		if err == nil {
 			err = l.cfg.RestoreState(b)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"felix.dev/felix/broker/vfs"
 )
@@ -36,7 +37,7 @@ func (l *Log) roll() error {
 	}
 	l.listMu.Lock()
 	segs := *l.segs.Load()
-	grown := append(segs[:len(segs):len(segs)], w.seg)
+	grown := append(slices.Clip(segs), w.seg)
 	l.segs.Store(&grown)
 	l.listMu.Unlock()
 	l.active.Store(w)
@@ -53,7 +54,7 @@ func (l *Log) roll() error {
 // refuse is for errors that changed nothing: not even an I/O error makes what is
 // already in the log doubtful.
 func (l *Log) refuse(op string, err error) error {
-	typed, final := classify(op, err)
+	final, typed := classify(op, err)
 	if final {
 		return l.wrap(op, err)
 	}

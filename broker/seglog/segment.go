@@ -43,7 +43,7 @@ func appendSegmentHeader(dst []byte, h segmentHeader) []byte {
 	binary.BigEndian.PutUint32(b[12:], segmentHeaderLen)
 	binary.BigEndian.PutUint64(b[16:], h.base)
 	copy(b[24:], h.incarnation[:])
-	binary.BigEndian.PutUint64(b[40:], uint64(h.created)) //nolint:gosec // two's complement on disk
+	binary.BigEndian.PutUint64(b[40:], uint64(h.created))
 	binary.BigEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 	return append(dst, b[:]...)
 }
@@ -69,7 +69,7 @@ func parseSegmentHeader(b []byte) (segmentHeader, error) {
 	}
 	h := segmentHeader{
 		base:    binary.BigEndian.Uint64(b[16:]),
-		created: int64(binary.BigEndian.Uint64(b[40:])), //nolint:gosec // two's complement on disk
+		created: int64(binary.BigEndian.Uint64(b[40:])),
 	}
 	copy(h.incarnation[:], b[24:40])
 	return h, nil

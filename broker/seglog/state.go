@@ -31,7 +31,7 @@ func appendState(dst []byte, base uint64, incarnation [16]byte, state []byte) []
 	dst = append(dst, stateMagic...)
 	dst = binary.BigEndian.AppendUint16(dst, formatVersion)
 	dst = binary.BigEndian.AppendUint16(dst, 0)
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(state))) //nolint:gosec // writeState bounds it
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(state)))
 	dst = binary.BigEndian.AppendUint64(dst, base)
 	dst = append(dst, incarnation[:]...)
 	dst = append(dst, state...)

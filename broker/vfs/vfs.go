@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // FS is the file system as the broker's storage sees it. Names are paths in the
@@ -142,8 +143,8 @@ func MkdirAllSync(fsys FS, dir string, perm fs.FileMode) error {
 	} else if err := fsys.MkdirAll(dir, perm); err != nil {
 		return err
 	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		if err := fsys.SyncDir(filepath.Dir(missing[i])); err != nil {
+	for _, m := range slices.Backward(missing) {
+		if err := fsys.SyncDir(filepath.Dir(m)); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package faultfs
 
 import (
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -314,9 +315,7 @@ func (f *FS) SyncDir(name string) error {
 		return pathErr(OpSyncDir, name, err)
 	}
 	clear(n.durable)
-	for base, child := range n.names {
-		n.durable[base] = child
-	}
+	maps.Copy(n.durable, n.names)
 	n.pending = nil
 	return nil
 }
