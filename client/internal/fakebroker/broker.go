@@ -166,6 +166,15 @@ func Start(cfg Config) (*Broker, error) {
 // Addr is where the broker listens.
 func (b *Broker) Addr() string { return b.socket.LocalAddr().String() }
 
+// Port is the port that the broker listens on.
+func (b *Broker) Port() int {
+	addr, ok := b.socket.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		return 0
+	}
+	return addr.Port
+}
+
 // Identity is what the broker presents.
 func (b *Broker) Identity() *Identity { return b.cfg.Identity }
 

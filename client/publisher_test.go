@@ -1,0 +1,526 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"felix.dev/felix/broker/wire"
+	"felix.dev/felix/client/internal/fakebroker"
+)
+
+// publishAll publishes payloads and returns the handles.
+func publishAll(t testing.TB, p *Publisher, from, to int) []*Pending {
+	t.Helper()
+	var pendings []*Pending
+	for i := from; i < to; i++ {
+		pending, err := p.Publish(testContext(t), Message{Payload: fmt.Appendf(nil, "r%d", i)})
+		if err != nil {
+			t.Fatalf("publish %d: %v", i, err)
+		}
+		pendings = append(pendings, pending)
+	}
+	return pendings
+}
+
+func closePublisher(t testing.TB, p *Publisher) {
+	t.Helper()
+	if err := p.Close(testContext(t)); err != nil {
+		t.Errorf("close publisher: %v", err)
+	}
+}
+
+func plain(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("r%d", i))
+	}
+	return out
+}
+
+func TestPublisherKeepsTheOrder(t *testing.T) {
+	for _, cfg := range []PublisherConfig{
+		{},
+		{Linger: time.Millisecond},
+		{MaxBatchRecords: 1},
+		{MaxBatchBytes: 20},
+		{MaxInflightBytes: 50},
+		{MaxInflight: 3},
+		{MaxInflight: 3, Linger: time.Minute},
+		{AtLeastOnce: true},
+		{Idempotent: true},
+		{Idempotent: true, MaxBatchRecords: 1},
+		{Unacked: true},
+		{Unacked: true, MaxInflightBytes: 50},
+	} {
+		t.Run(strings.NewReplacer(" ", "_", ":", "=").Replace(fmt.Sprintf("%+v", cfg)), func(t *testing.T) {
+			b := startBroker(t, fakebroker.Config{})
+			c := dial(t, configFor(b))
+			p := newPublisher(t, c, demo, cfg)
+			const n = 1000
+			pendings := publishAll(t, p, 0, n)
+			closePublisher(t, p)
+			for i, pending := range pendings {
+				select {
+				case <-pending.Done():
+				default:
+					t.Fatalf("record %d is not settled after Close", i)
+				}
+				r, err := pending.Wait(t.Context())
+				if want := (Receipt{Offset: uint64(i), HasOffset: true}); err != nil || !cfg.Unacked && r != want {
+					t.Fatalf("record %d: got %+v, error %v; want %+v", i, r, err, want)
+				}
+			}
+			if diff := cmp.Diff(plain(n), b.Store().Records(demoKey)); diff != "" {
+				t.Errorf("stored (-want +got):\n%s", diff)
+			}
+			if b.Batches.Load() == n && cfg.MaxBatchRecords == 0 && cfg.MaxBatchBytes == 0 && cfg.MaxInflight == 0 && cfg.MaxInflightBytes == 0 {
+				t.Error("nothing was batched")
+			}
+			if _, err := p.Publish(t.Context(), Message{}); !errors.Is(err, ErrClosed) {
+				t.Errorf("publish after Close: got %v, want ErrClosed", err)
+			}
+		})
+	}
+}
+
+// The message may be reused as soon as Publish returns.
+func TestPublishCopies(t *testing.T) {
+	b := startBroker(t, fakebroker.Config{Shards: 4})
+	c := dial(t, configFor(b))
+	p := newPublisher(t, c, demo, PublisherConfig{Linger: 50 * time.Millisecond})
+	m := Message{Key: []byte("k"), Payload: []byte("x")}
+	if _, err := p.Publish(testContext(t), m); err != nil {
+		t.Fatal(err)
+	}
+	m.Key[0], m.Payload[0] = 'y', 'y'
+	closePublisher(t, p)
+	key := demoKey
+	key.Shard = wire.ShardOf([]byte("k"), true, 4, wire.RoutingModulo)
+	if got := b.Store().Records(key); !cmp.Equal(got, []string{"x"}) {
+		t.Errorf("shard %d holds %v, want x", key.Shard, got)
+	}
+}
+
+// B38: acks in any order reach the caller that they are for.
+func TestAcksInAnyOrder(t *testing.T) {
+	const n = 6
+	var mu sync.Mutex
+	var held []*fakebroker.Publish
+	b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(p *fakebroker.Publish) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		held = append(held, p)
+		if len(held) == n {
+			for _, i := range []int{3, 1, 5, 0, 2, 4} {
+				held[i].Accept()
+			}
+		}
+		return true
+	}}})
+	c := dial(t, configFor(b))
+	p := newPublisher(t, c, demo, PublisherConfig{MaxBatchRecords: 1})
+	pendings := publishAll(t, p, 0, n)
+	closePublisher(t, p)
+	stored := b.Store().Records(demoKey)
+	for i, pending := range pendings {
+		r, err := pending.Wait(testContext(t))
+		if err != nil || stored[r.Offset] != fmt.Sprintf("r%d", i) {
+			t.Errorf("record %d: got offset %d, which holds %s, error %v", i, r.Offset, stored[r.Offset], err)
+		}
+	}
+}
+
+// B39: a refused publish fails itself and nothing else, on its stream and on others of the connection.
+func TestRefusedPublishFailsAlone(t *testing.T) {
+	b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(p *fakebroker.Publish) bool {
+		switch {
+		case string(p.Stream) == "missing":
+			p.Fail(wire.CodeNotFound, wire.RetryAfter, "", 5)
+		case bytes.HasPrefix(p.Records[0], []byte("r3")):
+			p.Fail(wire.CodeOverloaded, wire.RetryAfter, "publish_queue_full", 70)
+		default:
+			return false
+		}
+		return true
+	}}})
+	c := dial(t, configFor(b))
+	ctx := testContext(t)
+	_, err := c.Publish(ctx, Stream{"default", "missing"}, Message{Payload: []byte("x")})
+	if e := as[*Error](t, err); e.Code != wire.CodeNotFound {
+		t.Errorf("got %+v, want not_found", e)
+	}
+	p := newPublisher(t, c, demo, PublisherConfig{MaxBatchRecords: 1})
+	for i, pending := range publishAll(t, p, 0, 6) {
+		_, err := pending.Wait(ctx)
+		if i != 3 {
+			if err != nil {
+				t.Errorf("record %d: %v", i, err)
+			}
+			continue
+		}
+		is(t, err, ErrRetryable)
+		want := &Error{
+			Code: wire.CodeOverloaded, Retry: wire.RetryAfter, Message: "failed by the test",
+			Reason: "publish_queue_full", RetryAfter: 70 * time.Millisecond,
+		}
+		if diff := cmp.Diff(want, as[*Error](t, err)); diff != "" {
+			t.Errorf("error of record 3 (-want +got):\n%s", diff)
+		}
+	}
+	// Flush tells of it once.
+	if err := p.Flush(ctx); !errors.Is(err, ErrRetryable) {
+		t.Errorf("flush: got %v, want the error of record 3", err)
+	}
+	closePublisher(t, p)
+}
+
+func TestWindowMakesPublishWait(t *testing.T) {
+	release := make(chan struct{})
+	b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(*fakebroker.Publish) bool {
+		<-release
+		return false
+	}}})
+	c := dial(t, configFor(b))
+	p := newPublisher(t, c, demo, PublisherConfig{MaxInflight: 2})
+	publishAll(t, p, 0, 2)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	_, err := p.Publish(ctx, Message{Payload: []byte("x")})
+	is(t, err, context.DeadlineExceeded)
+	close(release)
+	publishAll(t, p, 2, 5)
+	closePublisher(t, p)
+	if diff := cmp.Diff(plain(5), b.Store().Records(demoKey)); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+}
+
+// A broker that never answers: nothing waits for ever, and what comes too late is no harm.
+func TestNoAnswer(t *testing.T) {
+	for _, cfg := range []PublisherConfig{{}, {Idempotent: true}, {AtLeastOnce: true}} {
+		t.Run(fmt.Sprintf("idempotent %v at least once %v", cfg.Idempotent, cfg.AtLeastOnce), func(t *testing.T) {
+			first := make(chan *fakebroker.Publish, 1)
+			var seen atomic.Bool
+			b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(p *fakebroker.Publish) bool {
+				if seen.Swap(true) {
+					return false
+				}
+				first <- p
+				return true
+			}}})
+			ccfg := configFor(b)
+			ccfg.PublishTimeout = 200 * time.Millisecond
+			c := dial(t, ccfg)
+			p := newPublisher(t, c, demo, cfg)
+			_, err := publishAll(t, p, 0, 1)[0].Wait(testContext(t))
+			is(t, err, ErrOutcomeUnknown)
+			is(t, p.Flush(testContext(t)), ErrOutcomeUnknown)
+			late := <-first
+			late.Accept()
+			if _, err := publishAll(t, p, 1, 2)[0].Wait(testContext(t)); err != nil {
+				t.Errorf("the next publish: %v", err)
+			}
+			closePublisher(t, p)
+		})
+	}
+}
+
+// B63: publishes that were on a connection when it died fail as unknown, soon; later ones go to the new connection.
+func TestConnectionLostWithPublishInFlight(t *testing.T) {
+	got := make(chan struct{}, 10)
+	b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(*fakebroker.Publish) bool {
+		got <- struct{}{}
+		return true
+	}}})
+	c := dial(t, fast(configFor(b)))
+	p := newPublisher(t, c, demo, PublisherConfig{})
+	pending := publishAll(t, p, 0, 1)[0]
+	<-got
+	began := time.Now()
+	b.Kill()
+	_, err := pending.Wait(testContext(t))
+	is(t, err, ErrOutcomeUnknown)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v with an idle timeout of 600 ms", took)
+	}
+	// While nobody is there a publish fails too, and is known not to be stored.
+	_, err = publishAll(t, p, 1, 2)[0].Wait(testContext(t))
+	is(t, err, ErrRetryable)
+	if errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("got %v, which was never sent", err)
+	}
+	again := restartBroker(t, b, fakebroker.Config{})
+	until(t, "publishing to work again", func() bool {
+		pending, err := p.Publish(testContext(t), Message{Payload: []byte("x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = pending.Wait(testContext(t))
+		return err == nil
+	})
+	if got := again.Store().Records(demoKey); !cmp.Equal(got, []string{"x"}) {
+		t.Errorf("stored %v, want x", got)
+	}
+	if err := p.Close(testContext(t)); err == nil {
+		t.Error("Close does not tell of the failures")
+	}
+}
+
+func TestAtLeastOnce(t *testing.T) {
+	var mu sync.Mutex
+	n := 0
+	b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(p *fakebroker.Publish) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		switch n {
+		case 2: // stored, but the answer is lost with the connection
+			p.Store()
+			p.CloseConn()
+		case 4:
+			p.Fail(wire.CodeOverloaded, wire.RetryAfter, "", 1)
+		case 5:
+			p.Fail(wire.CodeQuorumTimeout, wire.RetryOutcomeUnknown, "", 0)
+		default:
+			return false
+		}
+		return true
+	}}})
+	c := dial(t, configFor(b))
+	p := newPublisher(t, c, demo, PublisherConfig{AtLeastOnce: true, MaxBatchRecords: 1})
+	for i, pending := range publishAll(t, p, 0, 20) {
+		if _, err := pending.Wait(testContext(t)); err != nil {
+			t.Errorf("record %d: %v", i, err)
+		}
+	}
+	closePublisher(t, p)
+	stored := map[string]bool{}
+	for _, r := range b.Store().Records(demoKey) {
+		stored[r] = true
+	}
+	if len(stored) != 20 {
+		t.Errorf("%d different records are stored, want 20", len(stored))
+	}
+}
+
+// With several shards a batch holds records of one shard whatever their keys; with one shard no key is sent.
+func TestKeys(t *testing.T) {
+	tests := []struct {
+		name    string
+		cfg     fakebroker.Config
+		pub     PublisherConfig
+		keyed   bool // frames have keys
+		oneKey  bool // and hold records of one key
+		batches int64
+	}{
+		{"one shard", fakebroker.Config{Shards: 1}, PublisherConfig{}, false, false, 7},
+		{"four shards", fakebroker.Config{Shards: 4}, PublisherConfig{}, true, false, 11},
+		{"four shards jump hash", fakebroker.Config{Shards: 4, Routing: wire.RoutingJump}, PublisherConfig{}, true, false, 11},
+		{"idempotent", fakebroker.Config{Shards: 4}, PublisherConfig{Idempotent: true}, true, false, 11},
+		{"shards not served", fakebroker.Config{Shards: 4, Features: wire.FeatureErrorCodes}, PublisherConfig{}, true, true, 400},
+	}
+	const records, keys = 400, 20
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var mu sync.Mutex
+			b := startBroker(t, func() fakebroker.Config {
+				cfg := tt.cfg
+				cfg.Hooks.Publish = func(p *fakebroker.Publish) bool {
+					mu.Lock()
+					defer mu.Unlock()
+					if p.Keyed != tt.keyed {
+						t.Errorf("frame with a key: %v", p.Keyed)
+					}
+					for _, r := range p.Records {
+						key, _, _ := strings.Cut(string(r), "/")
+						if s := wire.ShardOf([]byte(key), true, cfg.Shards, cfg.Routing); s != p.Shard {
+							t.Errorf("record %s is in a batch for shard %d, its key is of shard %d", r, p.Shard, s)
+						}
+						if tt.oneKey && key != string(p.Key) {
+							t.Errorf("record %s is in a batch of key %s", r, p.Key)
+						}
+					}
+					return false
+				}
+				return cfg
+			}())
+			c := dial(t, configFor(b))
+			tt.pub.Linger = 200 * time.Millisecond
+			p := newPublisher(t, c, demo, tt.pub)
+			var pendings []*Pending
+			for i := range records {
+				key := fmt.Sprintf("k%d", i%keys)
+				pending, err := p.Publish(testContext(t), Message{Key: []byte(key), Payload: fmt.Appendf(nil, "%s/%d", key, i)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pendings = append(pendings, pending)
+			}
+			closePublisher(t, p)
+			for i, pending := range pendings {
+				key := fmt.Sprintf("k%d", i%keys)
+				k := demoKey
+				k.Shard = wire.ShardOf([]byte(key), true, tt.cfg.Shards, tt.cfg.Routing)
+				r, err := pending.Wait(testContext(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := b.Store().Records(k)[r.Offset]; got != fmt.Sprintf("%s/%d", key, i) {
+					t.Fatalf("record %d: offset %d of shard %d holds %s", i, r.Offset, k.Shard, got)
+				}
+			}
+			if n := b.Batches.Load(); n > tt.batches {
+				t.Errorf("%d frames, want at most %d", n, tt.batches)
+			}
+		})
+	}
+}
+
+func TestUnkeyedGoesToShardZero(t *testing.T) {
+	b := startBroker(t, fakebroker.Config{Shards: 4})
+	c := dial(t, configFor(b))
+	ctx := testContext(t)
+	for _, m := range []Message{
+		{Payload: []byte("none")},
+		{Payload: []byte("empty"), Keyed: true}, // an empty key is a key
+	} {
+		if _, err := c.Publish(ctx, demo, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := demoKey
+	if got := b.Store().Records(key); !cmp.Equal(got, []string{"none"}) {
+		t.Errorf("shard 0 holds %v", got)
+	}
+	key.Shard = wire.ShardOf(nil, true, 4, wire.RoutingModulo)
+	if got := b.Store().Records(key); key.Shard == 0 || !cmp.Equal(got, []string{"empty"}) {
+		t.Errorf("shard %d holds %v", key.Shard, got)
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	b := startBroker(t, fakebroker.Config{})
+	c := dial(t, configFor(b))
+	_, err := c.Publish(testContext(t), demo, Message{Payload: make([]byte, wire.MaxPayload)})
+	if e := as[*Error](t, err); e.Retry != wire.RetryFatal {
+		t.Errorf("got %+v, want it to be fatal", e)
+	}
+	large := bytes.Repeat([]byte("0123456789abcdef"), 5<<16) // 5 MiB, above the window
+	if _, err := c.Publish(testContext(t), demo, Message{Payload: large}); err != nil {
+		t.Errorf("5 MiB: %v", err)
+	}
+	if got := b.Store().Records(demoKey); len(got) != 1 || got[0] != string(large) {
+		t.Error("the record was changed on its way")
+	}
+}
+
+func TestUnsupportedByTheBroker(t *testing.T) {
+	tests := []struct {
+		name    string
+		flags   wire.Flags
+		message Message
+		pub     PublisherConfig
+	}{
+		{"acked", wire.BaseFlags, Message{}, PublisherConfig{}},
+		{"keyed", wire.BaseFlags | wire.FlagPublishAcked | wire.FlagAck, Message{Keyed: true}, PublisherConfig{}},
+		{"idempotent", wire.StandaloneFlags, Message{}, PublisherConfig{Idempotent: true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := startBroker(t, fakebroker.Config{Flags: tt.flags, Shards: 2})
+			c := dial(t, configFor(b))
+			p := newPublisher(t, c, demo, tt.pub)
+			pending, err := p.Publish(testContext(t), tt.message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = pending.Wait(testContext(t))
+			as[*UnsupportedError](t, err)
+			if err := p.Close(testContext(t)); err == nil {
+				t.Error("Close does not tell of it")
+			}
+		})
+	}
+}
+
+// What the broker says when it ends a stream is what the caller is told.
+func TestBrokerEndsThePublishStream(t *testing.T) {
+	b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(p *fakebroker.Publish) bool {
+		p.Send(&wire.ErrorMsg{Message: "going away", Code: "draining", Retry: "retry"})
+		return true
+	}}})
+	c := dial(t, configFor(b))
+	_, err := c.Publish(testContext(t), demo, Message{Payload: []byte("x")})
+	is(t, err, ErrOutcomeUnknown)
+	if !strings.Contains(err.Error(), "going away") {
+		t.Errorf("got %v, want it to say what the broker said", err)
+	}
+}
+
+func TestAnswerThatNobodyWaitsFor(t *testing.T) {
+	b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(p *fakebroker.Publish) bool {
+		p.RequestID += 1000
+		p.Accept()
+		return true
+	}}})
+	c := dial(t, configFor(b))
+	_, err := c.Publish(testContext(t), demo, Message{Payload: []byte("x")})
+	is(t, err, ErrOutcomeUnknown)
+	as[*ProtocolError](t, err)
+}
+
+func TestSharedPublishersAreBounded(t *testing.T) {
+	b := startBroker(t, fakebroker.Config{})
+	c := dial(t, configFor(b))
+	var publishing sync.WaitGroup
+	ctx := testContext(t)
+	for worker := range 4 {
+		publishing.Go(func() {
+			for i := range maxShared {
+				s := Stream{Namespace: "default", Name: fmt.Sprintf("s%d", (i+worker*20)%(maxShared+20))}
+				if _, err := c.Publish(ctx, s, Message{Payload: []byte("x")}); err != nil {
+					t.Errorf("publish to %v: %v", s, err)
+				}
+			}
+		})
+	}
+	publishing.Wait()
+	c.shared.mu.Lock()
+	n := len(c.shared.byName)
+	c.shared.mu.Unlock()
+	if n > maxShared {
+		t.Errorf("%d publishers are kept, want at most %d", n, maxShared)
+	}
+	until(t, "the others to be closed", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.publishers) <= maxShared
+	})
+}
+
+func TestCloseWithNobodyThere(t *testing.T) {
+	got := make(chan struct{}, 1)
+	b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(*fakebroker.Publish) bool {
+		got <- struct{}{}
+		return true
+	}}})
+	c := dial(t, configFor(b))
+	p := newPublisher(t, c, demo, PublisherConfig{})
+	pending := publishAll(t, p, 0, 1)[0]
+	<-got
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	is(t, p.Close(ctx), context.DeadlineExceeded)
+	_, err := pending.Wait(testContext(t))
+	is(t, err, ErrOutcomeUnknown)
+	is(t, err, ErrClosed)
+}
