@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"felix.dev/felix/broker/admin"
+	"felix.dev/felix/broker/wire"
 	"felix.dev/felix/client"
 	"felix.dev/felix/cmd/felix/internal/settings"
 )
@@ -92,6 +93,7 @@ func verdict(err error) string {
 		hostname    x509.HostnameError
 		network     net.Error
 		asked       *admin.Error
+		refused     *client.Error
 		knows       retryable
 	)
 	switch {
@@ -105,6 +107,8 @@ func verdict(err error) string {
 		return fmt.Sprintf("%s: --from %d goes on where it ended", helps, lagged.ResumeFrom)
 	case errors.As(err, &lost) && lost.Resumable:
 		return fmt.Sprintf("%s: --from %d goes on where it ended", helps, lost.Position)
+	case errors.As(err, &refused) && refused.Code == wire.CodeNotFound:
+		return helps + " once there is such a stream"
 	case errors.Is(err, client.ErrOutcomeUnknown):
 		return "it may or may not be stored; sending it again may repeat it"
 	case errors.Is(err, client.ErrRetryable), errors.Is(err, context.DeadlineExceeded):

@@ -33,8 +33,12 @@ func TestReport(t *testing.T) {
 			want: "felix: one; two; retrying does not help\n",
 		},
 		{
-			name: "refused for good", err: &client.Error{Code: wire.CodeNotFound, Retry: wire.RetryFatal, Message: "no such stream"}, status: 1,
-			want: "felix: no such stream (not_found, fatal); retrying does not help\n",
+			name: "refused for good", err: &client.Error{Code: wire.CodeForbidden, Retry: wire.RetryFatal, Message: "no"}, status: 1,
+			want: "felix: no (forbidden, fatal); retrying does not help\n",
+		},
+		{
+			name: "no stream", err: &client.Error{Code: wire.CodeNotFound, Retry: wire.RetryAfter, Message: "no such stream"}, status: 1,
+			want: "felix: no such stream (not_found, retry_after); retrying helps once there is such a stream\n",
 		},
 		{
 			name: "refused for now", err: &client.Error{Code: wire.CodeOverloaded, Retry: wire.RetryAfter, Message: "full"}, status: 1,

@@ -170,7 +170,7 @@ func (a *app) printInspected(logs []inspected, segments bool) error {
 		return nil
 	}
 	for _, l := range logs {
-		t := term.NewTable(l.Dir+" FROM", ">TO", ">BATCHES", ">SIZE", ">FILE", "NEWEST", "INDEX", "STATE", "PROBLEM")
+		t := term.NewTable(">FROM", ">TO", ">BATCHES", ">SIZE", ">FILE", "NEWEST", "INDEX", "STATE", "PROBLEM")
 		for _, s := range l.Segments {
 			newest := "-"
 			if !s.Newest.IsZero() {
@@ -178,7 +178,7 @@ func (a *app) printInspected(logs []inspected, segments bool) error {
 			}
 			t.Row(s.BaseOffset, s.NextOffset, s.Batches, term.Bytes(uint64(s.Bytes)), term.Bytes(uint64(s.FileBytes)), newest, yes(s.IndexOK), yes(s.StateOK), s.Problem)
 		}
-		if _, err := fmt.Fprintln(a.env.Stdout); err != nil {
+		if _, err := fmt.Fprintf(a.env.Stdout, "\n%s\n", l.Dir); err != nil {
 			return err
 		}
 		if err := t.Write(a.env.Stdout); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -103,6 +104,10 @@ func (r *reading) outcome(ctx context.Context, err error) error {
 		r.ended = "this was the end of the stream"
 		return nil
 	case errors.Is(err, errEnough):
+		return nil
+	case errors.Is(err, io.EOF):
+		r.ended = "the stream was deleted"
+		r.notice("%s", r.ended)
 		return nil
 	case errors.Is(cause, errIdle):
 		r.ended = fmt.Sprintf("none has come for %s", term.Duration(r.opts.timeout))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"felix.dev/felix/cmd/felix/internal/bench"
 	"felix.dev/felix/cmd/felix/internal/settings"
 	"felix.dev/felix/cmd/felix/internal/term"
 )
@@ -56,28 +57,31 @@ the broker's memory, and it is told exactly where to go on.`,
 	in("records", a.pubCommand(), a.subCommand())
 	in("look", a.subsCommand(), a.inspectCommand(), a.contextCommand())
 	in("broker", a.serveCommand(), a.streamCommand(), a.tokenCommand())
+	in("try", a.demoCommand(), holding(bench.NewCommand()))
 	root.AddCommand(a.versionCommand())
 	return root
 }
 
-// group makes a command that only holds others: without arguments it shows its help, and with an unknown one it
-// says what is near.
+// group makes a command that only holds others.
 func group(use, short, long, example string) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Long: long, Example: example,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			cmd.SuggestionsMinimumDistance = 2
-			text := ""
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				text = ", did you mean " + strings.Join(near, " or ") + "?"
-			}
-			return usagef("there is no command %q%s", args[0], text)
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	return holding(&cobra.Command{Use: use, Short: short, Long: long, Example: example})
+}
+
+// holding makes a command without arguments show its help, and with an unknown one say what is near.
+func holding(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		text := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text = ", did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return usagef("there is no command %q%s", args[0], text)
 	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
 }
 
 // args makes a cobra argument check end in a usage error that shows what is wanted.

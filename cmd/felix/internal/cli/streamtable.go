@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
 
 	"felix.dev/felix/broker/admin"
+	"felix.dev/felix/broker/catalog"
 	"felix.dev/felix/cmd/felix/internal/term"
 )
 
@@ -16,14 +18,18 @@ func streamTable(streams []admin.Stream) *term.Table {
 		readers, problem := 0, ""
 		for _, sh := range s.Shards {
 			records += sh.NextOffset - min(sh.OldestOffset, sh.NextOffset)
-			bytes += uint64(max(sh.LogBytes, sh.TailBytes, 0))
+			if s.Spec.Durability == string(catalog.Memory) {
+				bytes += uint64(max(sh.TailBytes, 0))
+			} else {
+				bytes += uint64(max(sh.LogBytes, 0))
+			}
 			readers += sh.Subscriptions
 			if problem == "" && sh.Error != "" {
 				problem = fmt.Sprintf("shard %d: %s", sh.Shard, sh.Error)
 			}
 		}
 		t.Row(showStream(s.Spec.Namespace, s.Spec.Stream), s.Spec.Durability, len(s.Shards), records, term.Bytes(bytes), readers,
-			orDash(s.Spec.Queue.OnFull), age(s.CreatedAt), problem)
+			cmp.Or(s.Spec.Queue.OnFull, "default"), age(s.CreatedAt), problem)
 	}
 	return t
 }
@@ -36,7 +42,7 @@ func describeStream(w io.Writer, s admin.Stream) error {
 	about.Row("retention", retention(s.Spec.Retention))
 	about.Row("reader's queue", queue(s.Spec.Queue))
 	about.Row("tail in memory", sizeOrDefault(s.Spec.TailBytes))
-	if s.Spec.Durability != "Memory" {
+	if s.Spec.Durability != string(catalog.Memory) {
 		about.Row("fsync", fsync(s.Spec.Fsync))
 	}
 	about.Row("created", fmt.Sprintf("%s (%s ago)", s.CreatedAt.Format(time.RFC3339), age(s.CreatedAt)))
@@ -97,13 +103,6 @@ func sizeOrDefault(n int64) string {
 		return brokersDefault
 	}
 	return term.Bytes(uint64(n))
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // age is how long ago something was, roughly.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -101,7 +102,7 @@ func (a *app) sub(ctx context.Context, stream client.Stream, o *subOptions) erro
 	r := newReading(a, stream, o)
 	err = r.run(ctx, c, shards)
 	r.finish()
-	if !o.quiet {
+	if err == nil || r.got > 0 {
 		r.notice("%s", r.summary())
 	}
 	if err != nil || o.count == 0 || r.got >= o.count || ctx.Err() != nil {
@@ -116,7 +117,11 @@ func shardsToRead(ctx context.Context, c *client.Client, stream client.Stream, o
 		return []uint32{uint32(o.shard)}, nil
 	}
 	all, err := c.Shards(ctx, stream)
-	if err != nil {
+	var unsupported *client.UnsupportedError
+	switch {
+	case errors.As(err, &unsupported): // an older broker: it knows of one shard only
+		all.Count = 1
+	case err != nil:
 		return nil, err
 	}
 	if all.Count > 1 && o.from != client.Latest() && o.from != client.Earliest() {

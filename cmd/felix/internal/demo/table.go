@@ -66,6 +66,8 @@ func resultTable(results []Result, paint Paint) string {
 	})
 
 	var b strings.Builder
+	fmt.Fprintf(&b, "Three readers, one stalls. For each policy %s are published; a reader may be %d batches or %s behind, and the\nstalled one has a receive window of %s.\n\n",
+		term.Bytes(results[0].Publisher.Bytes), queueBatches, term.Bytes(queueBytes), term.Bytes(stalledWindow))
 	b.WriteString(t.String())
 	for _, r := range results {
 		for _, text := range r.Broken() {
