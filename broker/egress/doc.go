@@ -4,8 +4,9 @@
 // one blocking Write and moves the cursor. quic-go's Write returns when all but one
 // packet is sent, so each subscription has exactly one write in flight, a blocked
 // stream holds up only itself, and the back-pressure is bounded. A [lane] owns the
-// waking of a set of feeders: a commit tells each lane once, and the lane wakes the
-// feeders that are parked.
+// waking of a set of feeders: a commit tells each lane once, and the lane serves the
+// feeders that are parked: a small frame that came alone is written in their stead
+// (one wake-up less on the way to the reader), otherwise they are woken.
 //
 // What it is not: it decides nothing about lag, history or offsets (package stream),
 // and it opens no streams and knows no sessions (package server).

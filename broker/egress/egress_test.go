@@ -23,6 +23,7 @@ type fakeStream struct {
 	mu       sync.Mutex
 	changed  sync.Cond
 	credit   int
+	direct   int // successful TryWriteAll
 	got      []byte
 	deadline time.Time
 	timer    *time.Timer
@@ -57,6 +58,18 @@ func (f *fakeStream) Write(b []byte) (int, error) {
 		f.changed.Wait()
 	}
 	return n, nil
+}
+
+func (f *fakeStream) TryWriteAll(b []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.credit < len(b) || f.reset != nil || f.fin || f.ctx.Err() != nil {
+		return quic.ErrWouldBlock
+	}
+	f.direct++
+	f.got = append(f.got, b...)
+	f.credit -= len(b)
+	return nil
 }
 
 func (f *fakeStream) SetWriteDeadline(d time.Time) error {
@@ -213,6 +226,34 @@ func TestDeliversInOrder(t *testing.T) {
 				t.Errorf("%d bytes of half a frame", rest)
 			}
 		}
+	})
+}
+
+// A lone small frame reaches idle readers without waking them; frames that come
+// close together, or are large, wake them.
+func TestLoneFramesAreWrittenDirectly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newFixture(t, Config{}, stream.Config{})
+		w := newFakeStream(1 << 30)
+		x.run(t, w)
+		synctest.Wait()
+		for range 10 {
+			time.Sleep(time.Millisecond)
+			x.publish(t, 100)
+			synctest.Wait()
+		}
+		if w.direct != 10 || x.Stats().Wakeups != 0 {
+			t.Errorf("%d direct writes, %d wake-ups, want 10 and 0", w.direct, x.Stats().Wakeups)
+		}
+		x.publish(t, 100) // at the same moment as the last
+		time.Sleep(time.Millisecond)
+		x.publish(t, 10<<10)
+		synctest.Wait()
+		if w.direct != 10 || x.Stats().Wakeups != 2 {
+			t.Errorf("%d direct writes, %d wake-ups, want 10 and 2", w.direct, x.Stats().Wakeups)
+		}
+		got, _, _ := w.offsets(t)
+		consecutive(t, got, 12)
 	})
 }
 

@@ -21,6 +21,8 @@ const ResetLost quic.StreamErrorCode = 1
 // Writer is the QUIC stream that a subscription is written to; *quic.SendStream is one.
 type Writer interface {
 	io.Writer
+	// TryWriteAll queues all of a small write without waiting, or nothing.
+	TryWriteAll([]byte) error
 	SetWriteDeadline(time.Time) error
 	Close() error
 	CancelWrite(quic.StreamErrorCode)
@@ -105,7 +107,7 @@ type Engine struct {
 	stats   counters
 }
 
-type counters struct{ bytes, frames, records, writes atomic.Uint64 }
+type counters struct{ bytes, records, writes atomic.Uint64 }
 
 // Stats are totals since the engine was made.
 type Stats struct{ Bytes, Records, Writes, Wakeups uint64 }
@@ -130,6 +132,13 @@ func (e *Engine) Stats() Stats {
 		s.Wakeups += l.wakeups.Load()
 	}
 	return s
+}
+
+// wrote counts a piece that QUIC has taken.
+func (e *Engine) wrote(bytes, records int) {
+	e.stats.bytes.Add(uint64(bytes))
+	e.stats.records.Add(uint64(records))
+	e.stats.writes.Add(1)
 }
 
 // Close waits for all feeders, which end when their connections are closed or their
@@ -174,7 +183,7 @@ func (e *Engine) Start(c *Conn, sub *stream.Subscription, w Writer, end func(str
 	f.group = l.join(sub.Shard())
 	e.feeders.Go(func() {
 		r := f.run()
-		l.leave(f.group, f)
+		l.leave(f.group, sub.Shard())
 		sub.Close()
 		c.subs.Add(-1)
 		end(r)

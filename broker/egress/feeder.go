@@ -10,7 +10,8 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
-// feeder writes one subscription. All fields but parked belong to its goroutine.
+// feeder writes one subscription. Its fields belong to its goroutine, and to whoever
+// has borrowed it while that is parked.
 type feeder struct {
 	engine *Engine
 	lane   *lane
@@ -21,7 +22,8 @@ type feeder struct {
 	gone   <-chan struct{}
 
 	wake     chan struct{} // capacity 1
-	parked   bool          // guarded by group.mu
+	place    place         // guarded by group.mu
+	wanted   bool          // its goroutine waits for it to come back; guarded by group.mu
 	deadline time.Time     // the one that is set on w
 }
 
@@ -42,25 +44,8 @@ func (f *feeder) run() stream.End {
 				return f.finish(f.explain(err))
 			}
 			f.sub.Advance(p)
-			f.engine.stats.records.Add(uint64(p.Records))
+			f.engine.wrote(len(p.Bytes), p.Records)
 		}
-	}
-}
-
-// park waits until there may be something to write; false: nobody wants it any more.
-func (f *feeder) park() bool {
-	f.sub.SetState(stream.Waiting)
-	f.group.park(f)
-	if f.sub.Changed() {
-		return true
-	}
-	select {
-	case <-f.wake:
-		return true
-	case <-f.sub.Stopped():
-		return true
-	case <-f.gone:
-		return false
 	}
 }
 
@@ -74,8 +59,6 @@ func (f *feeder) write(b []byte) error {
 		if _, err := f.w.Write(step); err != nil {
 			return err
 		}
-		f.engine.stats.bytes.Add(uint64(len(step)))
-		f.engine.stats.writes.Add(1)
 		b = b[len(step):]
 	}
 	return nil

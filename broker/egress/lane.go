@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -58,8 +57,9 @@ type group struct {
 
 	waiting atomic.Int32 // len(parked)
 	queued  atomic.Bool  // in lane.dirty
+	last    atomic.Int64 // when feeders were last served, in ns since the epoch
 
-	mu     sync.Mutex // guards parked and feeder.parked
+	mu     sync.Mutex // guards parked and each feeder's place
 	parked []*feeder
 }
 
@@ -88,7 +88,7 @@ func (l *lane) run() {
 		l.mu.Unlock()
 		for _, g := range dirty {
 			g.queued.Store(false)
-			g.wakeParked()
+			g.serve()
 		}
 	}
 }
@@ -108,18 +108,12 @@ func (l *lane) join(s *stream.Shard) *group {
 	return g
 }
 
-func (l *lane) leave(g *group, f *feeder) {
-	g.mu.Lock()
-	if f.parked {
-		g.parked = slices.DeleteFunc(g.parked, func(k *feeder) bool { return k == f })
-		g.waiting.Store(int32(len(g.parked)))
-	}
-	g.mu.Unlock()
+// leave undoes join, for a feeder that is not parked.
+func (l *lane) leave(g *group, s *stream.Shard) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.subs.Add(-1)
 	if g.refs--; g.refs == 0 {
-		s := f.sub.Shard()
 		delete(l.groups, s)
 		s.Unwatch(g)
 	}
@@ -131,7 +125,7 @@ func (g *group) Wake() {
 	switch {
 	case n == 0:
 	case n <= inlineWakes:
-		g.wakeParked()
+		g.serve()
 	case g.queued.CompareAndSwap(false, true):
 		l := g.lane
 		l.mu.Lock()
@@ -142,33 +136,6 @@ func (g *group) Wake() {
 		default:
 		}
 	}
-}
-
-// park puts f among those that the next commit wakes.
-func (g *group) park(f *feeder) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !f.parked {
-		f.parked = true
-		g.parked = append(g.parked, f)
-		g.waiting.Store(int32(len(g.parked)))
-	}
-}
-
-func (g *group) wakeParked() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i, f := range g.parked {
-		f.parked = false
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
-		g.parked[i] = nil
-	}
-	g.lane.wakeups.Add(uint64(len(g.parked)))
-	g.parked = g.parked[:0]
-	g.waiting.Store(0)
 }
 
 // pieceBytes is how much a feeder of this lane writes at once.

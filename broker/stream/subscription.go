@@ -78,8 +78,8 @@ type Piece struct {
 }
 
 // Subscription is a cursor: next is the first offset its client has not been sent.
-// Next, Advance, Changed and End belong to one goroutine, its feeder; the rest may
-// be called from anywhere.
+// Next, Direct, Advance, Changed and End belong to one goroutine at a time, its feeder's
+// or one that serves it meanwhile; the rest may be called from anywhere.
 type Subscription struct {
 	shard *Shard
 	opts  SubscribeOptions
@@ -225,6 +225,20 @@ func (s *Subscription) Next(maxBytes, pageBytes int) (Piece, Status) {
 			return Piece{}, st
 		}
 	}
+}
+
+// Direct gives all that is there if it lies in the ring and is at most maxBytes. It
+// is for whoever serves an idle subscription in its feeder's stead; it never reads
+// the log.
+func (s *Subscription) Direct(maxBytes int) (Piece, bool) {
+	if s.stopped.Load() != 0 || s.overflow.Load() || s.over || (s.cur.c == nil && !s.enterRing()) {
+		return Piece{}, false
+	}
+	if s.cur.c.evicted.Load() {
+		return Piece{}, false
+	}
+	p, status := s.Next(maxBytes, maxBytes)
+	return p, status == Ready && len(p.Bytes) <= maxBytes
 }
 
 // fromRing continues in the ring; ok is false when Next must look again.
