@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"syscall"
 )
 
 // FS is the file system as the broker's storage sees it. Names are paths in the
@@ -117,36 +117,48 @@ func writeTemp(fsys FS, tmp string, data []byte, perm fs.FileMode, sync bool) er
 	return f.Close()
 }
 
-// MkdirAllSync creates a directory and its missing parents, and makes the names of
-// what it created durable. A directory that exists already has its own name synced
-// in its parent once more: whoever created it may have died in between.
+// MkdirAllSync creates a directory and its missing parents, and makes all their
+// names durable, also those that were there already: who created them may have
+// died, or met an error, before it had synced them.
 func MkdirAllSync(fsys FS, dir string, perm fs.FileMode) error {
-	var missing []string // deepest first
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+	dir = filepath.Clean(dir)
+	created := 0 // directories at the end of the path that are new
+	for d := dir; ; d = filepath.Dir(d) {
 		info, err := fsys.Stat(d)
+		if err == nil && !info.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: d, Err: fmt.Errorf("%w and is not a directory", fs.ErrExist)}
+		}
 		if err == nil {
-			if !info.IsDir() {
-				return &fs.PathError{Op: "mkdir", Path: d, Err: fmt.Errorf("%w and is not a directory", fs.ErrExist)}
-			}
 			break
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		missing = append(missing, d)
-		if parent := filepath.Dir(d); parent == d {
+		created++
+		if filepath.Dir(d) == d {
 			break
 		}
 	}
-	if len(missing) == 0 {
-		missing = append(missing, filepath.Clean(dir))
-	} else if err := fsys.MkdirAll(dir, perm); err != nil {
-		return err
-	}
-	for _, m := range slices.Backward(missing) {
-		if err := fsys.SyncDir(filepath.Dir(m)); err != nil {
+	if created > 0 {
+		if err := fsys.MkdirAll(dir, perm); err != nil {
 			return err
 		}
 	}
+	for d := dir; filepath.Dir(d) != d; d = filepath.Dir(d) {
+		err := fsys.SyncDir(filepath.Dir(d))
+		if created <= 0 && d != dir && foreign(err) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		created--
+	}
 	return nil
+}
+
+// foreign says that a directory is one that this program doesn't write to: its names
+// are somebody else's to keep.
+func foreign(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
 }
