@@ -60,13 +60,14 @@ type opener struct {
 	log      *slog.Logger
 }
 
-// open opens all shards of a stream. It does not fail: a stream that cannot be
-// opened is refused to clients, with the reason, and shown to operators.
-func (o *opener) open(e *catalog.Entry) *served {
+// open opens all shards of a stream; fresh says that it never had any. It does not
+// fail: a stream that cannot be opened is refused to clients, with the reason, and
+// shown to operators.
+func (o *opener) open(e *catalog.Entry, fresh bool) *served {
 	s := &served{entry: *e}
 	var shards []*stream.Shard
 	for i := range int(e.Spec.Shards) {
-		k, err := o.openShard(e, i)
+		k, err := o.openShard(e, i, fresh)
 		if err != nil {
 			o.log.Error("stream cannot be served", slog.String("stream", e.Spec.Name.String()),
 				slog.Int("shard", i), slog.Any("error", err))
@@ -86,9 +87,10 @@ func (o *opener) open(e *catalog.Entry) *served {
 	return s
 }
 
-// openShard opens shard i of a stream. A damaged log is opened for reading.
-func (o *opener) openShard(e *catalog.Entry, i int) (openShard, error) {
-	cfg := o.shardConfig(e, i)
+// openShard opens shard i of a stream; fresh says that it is new. A damaged log is
+// opened for reading.
+func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, error) {
+	cfg := o.shardConfig(e, i, fresh)
 	var k openShard
 	var openLog func(stream.Hooks) (stream.Log, error)
 	if e.Spec.Durability != catalog.Memory {
@@ -121,7 +123,7 @@ func (o *opener) openShard(e *catalog.Entry, i int) (openShard, error) {
 	return k, nil
 }
 
-func (o *opener) shardConfig(e *catalog.Entry, i int) stream.Config {
+func (o *opener) shardConfig(e *catalog.Entry, i int, fresh bool) stream.Config {
 	spec := &e.Spec
 	cfg := o.defaults
 	cfg.Name, cfg.Shard = nameOf(spec.Name), uint32(i)
@@ -132,7 +134,10 @@ func (o *opener) shardConfig(e *catalog.Entry, i int) stream.Config {
 		cfg.Queue.OnFull, _ = stream.ParseOnFull(string(spec.Queue.OnFull)) // the catalog has validated it
 	}
 	if spec.Durability == catalog.Memory {
-		cfg.First = e.StartOffsets()[i]
+		cfg.First = e.FirstOffsets[i]
+		if !fresh { // somewhere below what is reserved it was when the broker ended
+			cfg.First = e.StartOffsets()[i]
+		}
 		if spec.TailBytes == 0 && spec.Retention.MaxBytes > 0 { // the ring is all that a memory stream keeps
 			cfg.TailBytes = perShard(spec.Retention.MaxBytes, spec.Shards)
 		}

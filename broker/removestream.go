@@ -48,7 +48,7 @@ func (s *streams) remove(ctx context.Context, n catalog.Name) error {
 		// It is there still: serve it again. What a memory stream held is lost, which
 		// its owner wanted anyway.
 		_ = closeLogs(wait, have.shards) // opening says what is wrong
-		back := s.opener.open(&have.entry)
+		back := s.opener.open(&have.entry, false)
 		back.before = gone.before
 		s.publish(n, back)
 		return err

@@ -59,7 +59,7 @@ func openStreams(o *opener, c *catalog.Catalog, log *slog.Logger) *streams {
 	g.SetLimit(openAtOnce)
 	for i := range entries {
 		g.Go(func() error {
-			all[i] = o.open(&entries[i])
+			all[i] = o.open(&entries[i], false)
 			return nil
 		})
 	}
@@ -140,7 +140,7 @@ func (s *streams) create(spec catalog.StreamSpec, requestID string) (v *served, 
 	if v, err := s.lookup(spec.Name); err == nil && v.stream != nil && v.entry.Incarnation == e.Incarnation {
 		return v, created, nil
 	}
-	v = s.opener.open(&e)
+	v = s.opener.open(&e, created)
 	s.publish(spec.Name, v)
 	if v.stream == nil {
 		return nil, false, v.refusal
@@ -208,7 +208,7 @@ func (s *streams) grow(have *served, e *catalog.Entry) (*served, error) {
 	next.entry, next.shards = *e, slices.Clone(have.shards)
 	shards := slices.Clone(have.stream.Shards())
 	for i := len(shards); i < int(e.Spec.Shards); i++ {
-		k, err := s.opener.openShard(e, i)
+		k, err := s.opener.openShard(e, i, true)
 		if err != nil {
 			_ = closeShards(context.Background(), next.shards[len(have.shards):], stream.EndShutdown) // nothing is in them
 			return nil, fmt.Errorf("broker: stream %s: open shard %d: %w", e.Spec.Name, i, err)
@@ -234,7 +234,7 @@ func (s *streams) reopen(ctx context.Context, have *served, e *catalog.Entry) (*
 	if err := closeShards(wait, have.shards, stream.EndShutdown); err != nil {
 		s.log.Warn("stream closed with an error to change its settings", slog.String("stream", e.Spec.Name.String()), slog.Any("error", err))
 	}
-	v := s.opener.open(e)
+	v := s.opener.open(e, false)
 	v.before = away.before
 	s.publish(e.Spec.Name, v)
 	if v.stream == nil {

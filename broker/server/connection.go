@@ -177,12 +177,9 @@ func (c *connection) subscriptionCount() int {
 	return c.subs
 }
 
-// flushed waits, within bounds, until QUIC has sent what it was given: closing a
-// connection drops what was not. There is no notice of that, so the sign is that
-// nothing is sent any more.
-func (c *connection) flushed(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
-	defer cancel()
+// quiet waits until QUIC sends nothing any more, or for ctx. There is no notice of
+// what was delivered, so that this is the sign that all it was given is out.
+func (c *connection) quiet(ctx context.Context) {
 	tick := time.NewTicker(quietFor)
 	defer tick.Stop()
 	for last := c.quic.ConnectionStats().BytesSent; ; {

@@ -30,8 +30,8 @@ const (
 	// readersEnd is how long readers may take to be sent what is committed before
 	// their connections are closed.
 	readersEnd = 5 * time.Second
-	// quietFor is how long nothing was sent before a connection counts as flushed,
-	// and flushTimeout how long that is waited for.
+	// quietFor is how long nothing was sent when everything counts as sent, and
+	// flushTimeout how long the end of a connection waits for that.
 	quietFor     = 30 * time.Millisecond
 	flushTimeout = 500 * time.Millisecond
 )
@@ -195,7 +195,9 @@ func (s *Server) Close(ctx context.Context) {
 		var wg sync.WaitGroup
 		for _, c := range conns {
 			wg.Go(func() {
-				c.flushed(ctx)
+				flush, cancel := context.WithTimeout(ctx, flushTimeout)
+				defer cancel()
+				c.quiet(flush) // closing a connection drops what is not sent
 				c.close(closeShutdown, "broker shutting down")
 			})
 		}

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/quic-go/quic-go"
-
 	"felix.dev/felix/broker/auth"
 	"felix.dev/felix/broker/egress"
 	"felix.dev/felix/broker/metrics"
@@ -109,7 +107,7 @@ func (s *session) subscribed(sub *stream.Subscription) *wire.Subscribed {
 
 // openEventStream opens the subscription's stream and writes its hello, which the
 // client waits for before it takes its next event stream.
-func (s *session) openEventStream(id uint64) (*quic.SendStream, *stream.Error) {
+func (s *session) openEventStream(id uint64) (*eventStream, *stream.Error) {
 	ctx, cancel := context.WithTimeout(s.conn.ctx, s.srv.cfg.EventStreamWait)
 	defer cancel()
 	out, err := s.conn.quic.OpenUniStreamSync(ctx)
@@ -125,7 +123,7 @@ func (s *session) openEventStream(id uint64) (*quic.SendStream, *stream.Error) {
 			"the client's connection window has no room for another event stream")
 	}
 	_ = out.SetWriteDeadline(time.Time{})
-	return out, nil
+	return &eventStream{SendStream: out, conn: s.conn}, nil
 }
 
 // subscriptionOver is called once for each subscription that was started.

@@ -446,3 +446,30 @@ func TestShutdown(t *testing.T) {
 	}
 	<-done
 }
+
+// A reset does not overtake the hello and the records before it: a client that knows
+// nothing of its subscription cannot resume it.
+func TestResetComesAfterTheRest(t *testing.T) {
+	h := start(t, nil)
+	c := h.dial()
+	for i := range 20 {
+		name := fmt.Sprint("s", i)
+		st := h.memory(name, 1, nil)
+		k := c.authed()
+		k.fill(name, 0, 10)
+		k.send(&wire.Subscribe{TenantID: testTenant, Namespace: "default", Stream: name, Start: &wire.Start{Kind: wire.StartEarliest}})
+		if m, ok := k.message().(*wire.Subscribed); !ok {
+			t.Fatalf("got %+v", m)
+		}
+		if err := st.Shards()[0].Close(t.Context(), stream.EndShutdown); err != nil {
+			t.Fatal(err)
+		}
+		e := c.acceptEvents()
+		if d := cmp.Diff(filled(0, 10), e.read(10)); d != "" {
+			t.Fatalf("round %d (-want +got):\n%s", i, d)
+		}
+		if code := e.resetCode(); code != 1 {
+			t.Fatalf("round %d: reset with %d", i, code)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package broker
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadConfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "felix.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`
+data_dir: /var/lib/felix
+listen: ":6000"
+advertise: broker.example:6000
+tls: {cert_file: a.crt, key_file: a.key}
+auth: {keys: {t1: t1.json}}
+limits: {connections: 100, auth_timeout: 5s}
+streams: {on_full: CatchUp, fsync: Interval, fsync_every: 200ms}
+egress: {lanes: 2, lane_policy: ConnectionIDHash}
+`)
+	got, err := ReadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		DataDir: "/var/lib/felix", Listen: ":6000", Advertise: "broker.example:6000",
+		TLS:     TLS{CertFile: "a.crt", KeyFile: "a.key"},
+		Auth:    Auth{Keys: map[string]string{"t1": "t1.json"}},
+		Limits:  Limits{Connections: 100, AuthTimeout: Duration(5 * time.Second)},
+		Streams: StreamDefaults{OnFull: "CatchUp", Fsync: "Interval", FsyncEvery: Duration(200 * time.Millisecond)},
+		Egress:  Egress{Lanes: 2, LanePolicy: "ConnectionIDHash"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if err := got.Validate(); err != nil {
+		t.Error(err)
+	}
+	write("listn: \":6000\"\n")
+	if _, err := ReadConfig(path); err == nil || !strings.Contains(err.Error(), "listn") {
+		t.Errorf("a mistyped field: %v", err)
+	}
+}
+
+func TestValidateReportsEverything(t *testing.T) {
+	c := Config{
+		Listen: "nowhere", Advertise: "nohost", TLS: TLS{CertFile: "only"},
+		Streams: StreamDefaults{OnFull: "Explode", Fsync: "Never", TailBytes: -1},
+		Egress:  Egress{LanePolicy: "Best"}, Limits: Limits{Connections: -1},
+	}
+	err := c.Validate()
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, part := range []string{"cert_file", "no keys", "listen", "on_full", "fsync", "lane_policy", "tail bytes", "connections", "advertised"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("nothing about %s in:\n%v", part, err)
+		}
+	}
+	dev := Config{Dev: true}
+	if err := dev.Validate(); err != nil {
+		t.Errorf("development mode needs nothing: %v", err)
+	}
+}
