@@ -48,17 +48,20 @@ func (w *writer) wantsFill(cfg *Config) bool {
 // fills files with zeros ahead of use. It holds no lock while it does.
 func (l *Log) runKeeper() {
 	defer l.wg.Done()
-	var tick <-chan time.Time
-	if l.cfg.MaxAge > 0 {
-		t := time.NewTicker(min(max(l.cfg.MaxAge/8, time.Second), time.Minute))
-		defer t.Stop()
-		tick = t.C
-	}
+	// Only closed segments age, so that a log without any has no timer either.
+	period := min(max(l.cfg.MaxAge/8, time.Second), time.Minute)
+	timer := time.NewTimer(period)
+	defer timer.Stop()
 	var notBefore time.Time // of the next attempt to fill
 	for {
+		if l.cfg.MaxAge > 0 && len(*l.segs.Load()) > 1 {
+			timer.Reset(period)
+		} else {
+			timer.Stop()
+		}
 		select {
 		case <-l.work:
-		case <-tick:
+		case <-timer.C:
 			l.trimAndLog()
 			continue
 		case <-l.stopping:
