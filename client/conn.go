@@ -8,6 +8,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
+	"felix.dev/felix/broker/udp"
 	"felix.dev/felix/broker/wire"
 )
 
@@ -77,6 +78,24 @@ func (cn *conn) why() error { return context.Cause(cn.q.Context()) }
 func (cn *conn) close(reason string) {
 	// The error only repeats that the connection is closed.
 	_ = cn.q.CloseWithError(0, reason)
+}
+
+// watchPath ends the connection when its path no longer carries what is sent though the broker is heard: everything
+// on it would wait for ever, and a new connection may get through.
+func (cn *conn) watchPath() {
+	var w udp.PathWatch
+	tick := time.NewTicker(udp.PathWatchInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-cn.q.Context().Done():
+			return
+		case now := <-tick.C:
+			if w.Dead(now, cn.q.ConnectionStats()) {
+				cn.close("the path to the broker is lost")
+			}
+		}
+	}
 }
 
 // acceptEvents hands out the event streams that the broker opens until the connection ends, and then waits for what

@@ -200,8 +200,7 @@ func TestLaneLostWhileDraining(t *testing.T) {
 	if got := taken(t, l, time.Now()); got != nil {
 		t.Errorf("sent while draining: %v", got)
 	}
-	st := &laneStream{addr: "b:1", err: errors.New("lost"), dead: make(chan struct{})}
-	l.streamOver(st)
+	l.settleStream(errors.New("lost"))
 	_, err := pendings[0].Wait(t.Context())
 	is(t, err, ErrOutcomeUnknown)
 	if l.hasProducer {

@@ -316,22 +316,30 @@ func (l *lane) settleRead(st *laneStream) error {
 // streamOver decides about what was sent and has no answer.
 func (l *lane) streamOver(st *laneStream) {
 	p := l.p
+	if left := l.settleStream(st.err); left > 0 && p.life.Err() == nil {
+		p.client.log.Warn("lost a publish stream", "broker", st.addr, "stream", p.stream.String(),
+			"batches", left, "error", st.err)
+	}
+}
+
+// settleStream returns how many batches were not answered when the stream ended.
+func (l *lane) settleStream(why error) int {
+	p := l.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l.stream, l.trouble = nil, st.err
-	waiting := l.unfinished(len(l.queue))
-	if len(waiting) > 0 && !isA[*redirect](st.err) {
+	l.stream, l.trouble = nil, why
+	waiting := len(l.unfinished(len(l.queue)))
+	if waiting > 0 && !isA[*redirect](why) {
 		l.failures++
-		p.client.log.Warn("lost a publish stream", "broker", st.addr, "stream", p.stream.String(),
-			"batches", len(waiting), "error", st.err)
 	}
 	if l.draining {
-		l.drainedByLoss(st.err)
+		l.drainedByLoss(why)
 	}
 	if !p.cfg.resends() {
 		for _, b := range l.unfinished(l.next) {
-			l.finish(b, unknownOutcome(st.err))
+			l.finish(b, unknownOutcome(why))
 		}
 	}
 	l.next, l.inflight = 0, 0
+	return waiting
 }

@@ -142,6 +142,7 @@ func (p *pool) attend(cn *conn) {
 	if cn.features.Has(wire.FeatureTopology) {
 		c.running.Go(func() { c.learnTopology(cn) })
 	}
+	c.running.Go(cn.watchPath)
 	cn.acceptEvents()
 	p.mu.Lock()
 	p.conns = slices.DeleteFunc(p.conns, func(o *conn) bool { return o == cn })

@@ -51,6 +51,7 @@ func TestSubscribeAnswers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			var tries atomic.Int64
 			b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Subscribe: func(*wire.Subscribe) wire.Message {
 				tries.Add(1)

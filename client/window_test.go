@@ -13,13 +13,13 @@ import (
 // everything. With windows that only fit some streams all of them would stop.
 func TestStalledHalf(t *testing.T) {
 	const (
-		n       = 20
-		records = 40
-		size    = 32 << 10 // 40 x 32 KiB are many windows of 64 KiB
+		n       = 12
+		records = 30
+		size    = 16 << 10 // 30 x 16 KiB are many windows of 32 KiB
 	)
 	b := startBroker(t, fakebroker.Config{})
 	cfg := configFor(b)
-	cfg.StreamWindow, cfg.MaxSubscriptionsPerConn = 64<<10, n
+	cfg.StreamWindow, cfg.MaxSubscriptionsPerConn = 32<<10, n
 	c := dial(t, cfg)
 	subs := make([]*Subscription, n)
 	for i := range subs {
@@ -114,11 +114,7 @@ func TestSubscribeAndLeaveManyTimes(t *testing.T) {
 	cfg := configFor(b)
 	cfg.MaxSubscriptionsPerConn = 4 // and so 68 event streams
 	c := dial(t, cfg)
-	rounds := 400
-	if testing.Short() {
-		rounds = 100
-	}
-	for i := range rounds {
+	for i := range 150 {
 		sub, err := c.Subscribe(testContext(t), demo, SubscribeConfig{Start: Earliest()})
 		if err != nil {
 			t.Fatalf("round %d: %v", i, err)
