@@ -225,7 +225,7 @@ func (in *inspector) segment(i int, base uint64) error {
 		if errors.Is(scanErr, errEnd) {
 			reason = fmt.Sprintf("it ends at offset %d but the next segment begins at %d", sc.next, following)
 		}
-		in.problem(&Problem{Segment: base, Pos: sc.pos, Offset: sc.next, Reason: reason}, &row)
+		in.problem(&Problem{Segment: base, Pos: sc.pos, Offset: min(sc.next, following), Reason: reason}, &row)
 	}
 	x, err := readIndex(in.fs, pathIn(in.rep.Dir, base, indexSuffix), base, h.incarnation)
 	row.IndexOK = err == nil && x.next == following && x.end <= size

@@ -75,8 +75,13 @@ func (l *Log) writeIndex(s *segment, x *index) error {
 	if l.corrupt != nil {
 		return l.corrupt
 	}
+	path := l.path(s.base, indexSuffix)
 	size := indexHeaderLen + len(x.entries)*indexEntryLen + 4
-	return vfs.WriteFileUnsynced(l.fs, l.path(s.base, indexSuffix), appendIndex(make([]byte, 0, size), s.base, l.cfg.Incarnation, x), filePerm)
+	err := vfs.WriteFileUnsynced(l.fs, path, appendIndex(make([]byte, 0, size), s.base, l.cfg.Incarnation, x), filePerm)
+	if err == nil && s.isRemoved() { // perhaps after retention had removed its index
+		_ = l.fs.Remove(path)
+	}
+	return err
 }
 
 // release gives up a reader's reference and closes what was not used for longest.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -239,8 +238,8 @@ func (l *Log) checkSealed(s *segment, deliver, needEnd bool, rec *Recovery) erro
 	defer func() { _ = f.Close() }() // only read
 	sc := newScanner(f, s.end.Load(), s.seed, segmentHeaderLen, s.base)
 	defer sc.close()
-	x, _, err := l.scan(sc, following, deliver, rec)
-	if err != nil && asScanEnd(err) != nil {
+	x, _, err := l.scan(sc, deliver, rec)
+	if asScanEnd(err) != nil {
 		return l.wrap("read segment", err)
 	}
 	if sc.next == following {
@@ -248,17 +247,17 @@ func (l *Log) checkSealed(s *segment, deliver, needEnd bool, rec *Recovery) erro
 		return nil
 	}
 	reason := fmt.Sprintf("it ends at offset %d but the next segment begins at %d", sc.next, following)
-	if !errors.Is(err, errEnd) && err != nil {
+	if !errors.Is(err, errEnd) {
 		reason = err.Error()
 	}
-	return &CorruptionError{Segment: s.base, Offset: sc.next, Pos: sc.pos, Reason: reason}
+	return &CorruptionError{Segment: s.base, Offset: min(sc.next, following), Pos: sc.pos, Reason: reason}
 }
 
-// scan reads records until the scanner's end or until the offset stop. stable is
-// the first offset that none of them knows to be durable.
-func (l *Log) scan(sc *scanner, stop uint64, deliver bool, rec *Recovery) (x *index, stable uint64, err error) {
+// scan reads records until the scanner's end, which err tells. stable is the first
+// offset that none of them knows to be durable.
+func (l *Log) scan(sc *scanner, deliver bool, rec *Recovery) (x *index, stable uint64, err error) {
 	x = &index{end: sc.pos, next: sc.next}
-	for sc.next < stop {
+	for {
 		pos := sc.pos
 		h, body, err := sc.record()
 		if err != nil {
@@ -271,7 +270,6 @@ func (l *Log) scan(sc *scanner, stop uint64, deliver bool, rec *Recovery) (x *in
 			l.cfg.OnRecover(h.record(body))
 		}
 	}
-	return x, stable, nil
 }
 
 // recoverLast finds the end of the last segment and decides what lies behind it:
@@ -292,7 +290,7 @@ func (l *Log) recoverLast(s *segment, floor uint64, rec *Recovery) error {
 	size := s.end.Load()
 	sc := newScanner(f, size, s.seed, segmentHeaderLen, s.base)
 	defer sc.close()
-	x, stable, scanErr := l.scan(sc, math.MaxUint64, true, rec)
+	x, stable, scanErr := l.scan(sc, true, rec)
 	if asScanEnd(scanErr) != nil {
 		return l.wrap("read segment", scanErr)
 	}

@@ -196,6 +196,12 @@ func (s *segment) retire(removed bool) {
 	}
 }
 
+func (s *segment) isRemoved() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.removed
+}
+
 func (s *segment) closeFileLocked() {
 	if s.file == nil {
 		return
