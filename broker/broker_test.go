@@ -102,7 +102,7 @@ func TestDataDirectoryIsLocked(t *testing.T) {
 // A start that fails leaves nothing behind: the next one works.
 func TestFailedStartIsUndone(t *testing.T) {
 	dir := t.TempDir()
-	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

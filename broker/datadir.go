@@ -42,7 +42,7 @@ func lockDir(dir string) (*dirLock, error) {
 		return nil, fmt.Errorf("broker: data directory: %w", err)
 	}
 	path := filepath.Join(dir, lockName)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("broker: data directory: %w", err)
 	}

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/catalog"
 	"felix.dev/felix/broker/vfs"
 	"felix.dev/felix/client"
-
-	"sigs.k8s.io/yaml"
 )
 
 const testWait = 20 * time.Second

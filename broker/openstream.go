@@ -71,7 +71,7 @@ func (o *opener) open(e *catalog.Entry, fresh bool) *served {
 		if err != nil {
 			o.log.Error("stream cannot be served", slog.String("stream", e.Spec.Name.String()),
 				slog.Int("shard", i), slog.Any("error", err))
-			closeShards(context.Background(), s.shards, stream.EndShutdown)
+			_ = closeShards(context.Background(), s.shards, stream.EndShutdown) // nothing was done with them
 			return unavailable(e, fmt.Sprintf("shard %d: %v", i, err), &stream.Error{
 				Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: "not_ready",
 				Message: fmt.Sprintf("shard %d of the stream cannot be opened", i), Err: err,

@@ -15,8 +15,6 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 func TestAuthAnswers(t *testing.T) {
 	h := start(t, nil)
 	c := h.dial()
@@ -28,20 +26,24 @@ func TestAuthAnswers(t *testing.T) {
 		final bool
 	}{
 		{
-			"recent client", wire.Auth{TenantID: testTenant, Token: "good", ClientFlags: ptr(allFlags), ClientFeatures: allFeatures, ClientFeaturesHi: 1},
+			"recent client",
+			wire.Auth{TenantID: testTenant, Token: "good", ClientFlags: new(allFlags), ClientFeatures: allFeatures, ClientFeaturesHi: 1},
 			&wire.AuthOK{ServerFlags: 0x1F7F, ServerFeatures: 0x0024_7A23}, false,
 		},
 		{"client without an offer", wire.Auth{TenantID: testTenant, Token: "good"}, &wire.OK{}, false},
 		{
-			"bad token", wire.Auth{TenantID: testTenant, Token: "bad", ClientFlags: ptr(allFlags), ClientFeatures: allFeatures},
+			"bad token",
+			wire.Auth{TenantID: testTenant, Token: "bad", ClientFlags: new(allFlags), ClientFeatures: allFeatures},
 			&wire.ErrorMsg{Message: "auth failed", Code: "unauthenticated", Retry: "fatal"}, true,
 		},
 		{
-			"bad token, no codes offered", wire.Auth{TenantID: testTenant, Token: "bad", ClientFlags: ptr(allFlags), ClientFeatures: noCodes},
+			"bad token, no codes offered",
+			wire.Auth{TenantID: testTenant, Token: "bad", ClientFlags: new(allFlags), ClientFeatures: noCodes},
 			&wire.ErrorMsg{Message: "auth failed"}, true,
 		},
 		{
-			"other tenant", wire.Auth{TenantID: "t2", Token: "good", ClientFlags: ptr(allFlags), ClientFeatures: allFeatures},
+			"other tenant",
+			wire.Auth{TenantID: "t2", Token: "good", ClientFlags: new(allFlags), ClientFeatures: allFeatures},
 			&wire.ErrorMsg{Message: "auth failed", Code: "unauthenticated", Retry: "fatal"}, true,
 		},
 	} {
@@ -296,7 +298,7 @@ func TestUndecidedTokenMayBeTriedAgain(t *testing.T) {
 		return nil, errors.New("no answer from the token service")
 	})
 	k := h.dial().open()
-	k.send(&wire.Auth{TenantID: testTenant, Token: "good", ClientFlags: ptr(allFlags), ClientFeatures: allFeatures})
+	k.send(&wire.Auth{TenantID: testTenant, Token: "good", ClientFlags: new(allFlags), ClientFeatures: allFeatures})
 	e := k.wantError(wire.CodeInternal)
 	if d := cmp.Diff(wire.RetryNow.String(), e.Retry); d != "" {
 		t.Error(d)

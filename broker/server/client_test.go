@@ -28,7 +28,7 @@ type client struct {
 }
 
 func clientTLS(protos ...string) *tls.Config {
-	return &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", NextProtos: protos} //nolint:gosec // a test of the protocol, not of the certificate
+	return &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", NextProtos: protos}
 }
 
 func (h *harness) dial(change ...func(*quic.Config)) *client {

@@ -104,7 +104,7 @@ func TestPublishOnUnidirectionalStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := wire.AppendMessage(nil, &wire.Auth{TenantID: testTenant, Token: "good", ClientFlags: ptr(allFlags)})
+	b := wire.AppendMessage(nil, &wire.Auth{TenantID: testTenant, Token: "good", ClientFlags: new(allFlags)})
 	unacked := publish(0, "s", "a")
 	unacked.Acked = false
 	b = wire.AppendPublish(b, unacked)
@@ -356,15 +356,15 @@ func TestPublishJSONForms(t *testing.T) {
 	k := c.authed()
 	one := wire.PublishJSON{TenantID: testTenant, Namespace: "default", Stream: "s", Payload: []byte("a")}
 	k.send(&one) // no answer
-	one.RequestID, one.Ack = ptr(uint64(1)), wire.AckPerMessage
+	one.RequestID, one.Ack = new(uint64(1)), wire.AckPerMessage
 	k.send(&one)
-	k.want(&wire.PublishOK{RequestID: 1, Offset: ptr(uint64(1))})
+	k.want(&wire.PublishOK{RequestID: 1, Offset: new(uint64(1))})
 	k.send(&wire.PublishBatchJSON{
 		TenantID: testTenant, Namespace: "default", Stream: "s", Key: []byte("k"),
-		Records: wire.RecordsOf([]byte("b"), []byte("c")), RequestID: ptr(uint64(2)), Ack: wire.AckPerBatch,
+		Records: wire.RecordsOf([]byte("b"), []byte("c")), RequestID: new(uint64(2)), Ack: wire.AckPerBatch,
 	})
-	k.want(&wire.PublishOK{RequestID: 2, Offset: ptr(uint64(2))})
-	one.RequestID, one.Stream = ptr(uint64(3)), "none"
+	k.want(&wire.PublishOK{RequestID: 2, Offset: new(uint64(2))})
+	one.RequestID, one.Stream = new(uint64(3)), "none"
 	k.send(&one)
 	m, ok := k.message().(*wire.PublishError)
 	if !ok || m.RequestID != 3 || m.Code != "not_found" || m.Retry != "retry_after" {
@@ -373,9 +373,9 @@ func TestPublishJSONForms(t *testing.T) {
 	// A batch of more than 64 KiB of JSON is counted while it is read.
 	k.send(&wire.PublishBatchJSON{
 		TenantID: testTenant, Namespace: "default", Stream: "s",
-		Records: wire.RecordsOf(bytes.Repeat([]byte("x"), 300<<10)), RequestID: ptr(uint64(4)), Ack: wire.AckPerBatch,
+		Records: wire.RecordsOf(bytes.Repeat([]byte("x"), 300<<10)), RequestID: new(uint64(4)), Ack: wire.AckPerBatch,
 	})
-	k.want(&wire.PublishOK{RequestID: 4, Offset: ptr(uint64(4))})
+	k.want(&wire.PublishOK{RequestID: 4, Offset: new(uint64(4))})
 	if m := st.Shards()[0].Mark(); m != 5 {
 		t.Errorf("%d records", m)
 	}
@@ -386,7 +386,7 @@ func TestPublishJSONForms(t *testing.T) {
 	if !ok || m.Code != "" || m.Detail != nil || m.Message == "" {
 		t.Errorf("to an old client: %+v", m)
 	}
-	one.Stream, one.RequestID = "s", ptr(uint64(5))
+	one.Stream, one.RequestID = "s", new(uint64(5))
 	old.send(&one)
 	old.want(&wire.PublishOK{RequestID: 5})
 }
@@ -407,9 +407,9 @@ func TestIdempotentProducer(t *testing.T) {
 		return p
 	}
 	k.publish(batch(2, 0, "a"))
-	k.want(&wire.PublishOK{RequestID: 2, Offset: ptr(uint64(0))})
+	k.want(&wire.PublishOK{RequestID: 2, Offset: new(uint64(0))})
 	k.publish(batch(3, 0, "a")) // sent again
-	k.want(&wire.PublishOK{RequestID: 3, Offset: ptr(uint64(0))})
+	k.want(&wire.PublishOK{RequestID: 3, Offset: new(uint64(0))})
 	refused := func(k *control, id uint64, reason wire.RefusedReason) {
 		t.Helper()
 		r, ok := k.message().(*wire.PublishRefused)
@@ -429,7 +429,7 @@ func TestIdempotentProducer(t *testing.T) {
 		TenantID: testTenant, Namespace: "default", Stream: "s", Records: wire.RecordsOf([]byte("b")),
 		RequestID: 7, ProducerID: init.ProducerID, Sequence: 1,
 	})
-	k.want(&wire.PublishOK{RequestID: 7, Offset: ptr(uint64(1))})
+	k.want(&wire.PublishOK{RequestID: 7, Offset: new(uint64(1))})
 	// Whatever fails, the answer is JSON.
 	missing := batch(8, 2, "x")
 	missing.Stream = []byte("none")
@@ -440,7 +440,7 @@ func TestIdempotentProducer(t *testing.T) {
 	// A client from before "sequence_reused" is told that it is written.
 	old := c.authedAs("good", allFlags, allFeatures&^wire.FeatureSequenceReused)
 	old.publish(batch(9, 0, "other"))
-	old.want(&wire.PublishOK{RequestID: 9, Offset: ptr(uint64(0))})
+	old.want(&wire.PublishOK{RequestID: 9, Offset: new(uint64(0))})
 }
 
 // repeat reads the same bytes again and again.

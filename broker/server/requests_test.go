@@ -47,9 +47,9 @@ func TestUnservedRequests(t *testing.T) {
 
 	k := c.authed()
 	k.write(raw(`{"type":"group_poll","request_id":7,"tenant_id":"t1"}`))
-	k.want(&wire.Unsupported{RequestType: "group_poll", RequestID: ptr(uint64(7))})
-	k.send(&wire.Extension{Name: "x-test", RequestID: ptr(uint64(8))})
-	k.want(&wire.Unsupported{RequestType: "extension", Extension: "x-test", RequestID: ptr(uint64(8))})
+	k.want(&wire.Unsupported{RequestType: "group_poll", RequestID: new(uint64(7))})
+	k.send(&wire.Extension{Name: "x-test", RequestID: new(uint64(8))})
+	k.want(&wire.Unsupported{RequestType: "extension", Extension: "x-test", RequestID: new(uint64(8))})
 	k.write(raw(`{"type":"cache_get","key":"k"}`))
 	k.want(&wire.Unsupported{RequestType: "cache_get"})
 	k.alive()

@@ -68,12 +68,8 @@ func EnsureSelfSigned(dir string, hosts []string, now time.Time) (SelfSigned, er
 // read are an error: they may be somebody's.
 func (s SelfSigned) fits(hosts []string, now time.Time) (bool, error) {
 	for _, name := range []string{s.CertFile, s.KeyFile} {
-		_, err := os.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("server: certificate: %w", err)
+		if there, err := exists(name); err != nil || !there {
+			return false, err
 		}
 	}
 	pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
@@ -88,6 +84,17 @@ func (s SelfSigned) fits(hosts []string, now time.Time) (bool, error) {
 		if h != "" && leaf.VerifyHostname(h) != nil {
 			return false, nil
 		}
+	}
+	return true, nil
+}
+
+func exists(name string) (bool, error) {
+	_, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil //nolint:nilerr // that it is not there is the answer
+	}
+	if err != nil {
+		return false, fmt.Errorf("server: certificate: %w", err)
 	}
 	return true, nil
 }

@@ -87,11 +87,14 @@ func (s *session) run() {
 const firstUniStream = 2
 
 func (s *session) rejected(code wire.Code) {
-	reason := metrics.RejectProtocol
-	if code == wire.CodeDraining {
+	var reason metrics.RejectReason
+	switch code {
+	case wire.CodeDraining:
 		reason = metrics.RejectDraining
-	} else if code == wire.CodeUnauthenticated {
+	case wire.CodeUnauthenticated:
 		reason = metrics.RejectAuth
+	default:
+		reason = metrics.RejectProtocol
 	}
 	s.srv.m.Sessions.Rejected.With(reason).Inc()
 }

@@ -59,11 +59,11 @@ func TestSubscribeStarts(t *testing.T) {
 		{"absent", nil, 10},
 		{"latest", &wire.Start{Kind: wire.StartLatest}, 10},
 		{"earliest", &wire.Start{Kind: wire.StartEarliest}, 0},
-		{"offset", ptr(wire.StartAt(4)), 4},
-		{"end", ptr(wire.StartAt(10)), 10},
+		{"offset", new(wire.StartAt(4)), 4},
+		{"end", new(wire.StartAt(10)), 10},
 	} {
 		sub, e := c.mustSubscribe(&wire.Subscribe{Stream: "s", Start: tt.start})
-		want := &wire.Subscribed{SubscriptionID: sub.SubscriptionID, StartOffset: ptr(uint64(tt.first)), LiveOffset: ptr(uint64(10))}
+		want := &wire.Subscribed{SubscriptionID: sub.SubscriptionID, StartOffset: new(uint64(tt.first)), LiveOffset: new(uint64(10))}
 		if d := cmp.Diff(want, sub); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, d)
 		}
@@ -95,10 +95,10 @@ func TestSubscribeRefusals(t *testing.T) {
 		req  wire.Subscribe
 		want wire.Message
 	}{
-		{"too old", wire.Subscribe{Stream: "s", Start: ptr(wire.StartAt(0))}, &wire.SubscribeCursorError{Reason: "too_old", Requested: 0, Available: oldest}},
-		{"in the future", wire.Subscribe{Stream: "s", Start: ptr(wire.StartAt(101))}, &wire.SubscribeCursorError{Reason: "in_future", Requested: 101, Available: 100}},
+		{"too old", wire.Subscribe{Stream: "s", Start: new(wire.StartAt(0))}, &wire.SubscribeCursorError{Reason: "too_old", Requested: 0, Available: oldest}},
+		{"in the future", wire.Subscribe{Stream: "s", Start: new(wire.StartAt(101))}, &wire.SubscribeCursorError{Reason: "in_future", Requested: 101, Available: 100}},
 		{"no such stream", wire.Subscribe{Stream: "none"}, &wire.ErrorMsg{Code: "not_found", Retry: "retry_after"}},
-		{"no such shard", wire.Subscribe{Stream: "s", Shard: ptr(uint32(2))}, &wire.ErrorMsg{Code: "invalid_request", Retry: "fatal"}},
+		{"no such shard", wire.Subscribe{Stream: "s", Shard: new(uint32(2))}, &wire.ErrorMsg{Code: "invalid_request", Retry: "fatal"}},
 		{"damaged", wire.Subscribe{Stream: "damaged"}, &wire.ErrorMsg{Code: "shard_unavailable", Retry: "retry", Detail: &wire.ErrorDetail{Reason: "not_ready"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestSubscribeRefusals(t *testing.T) {
 	w.alive() // none of this ends the stream
 
 	_, first := c.mustSubscribe(&wire.Subscribe{Stream: "s"})
-	c.mustSubscribe(&wire.Subscribe{Stream: "s", Shard: ptr(uint32(1))})
+	c.mustSubscribe(&wire.Subscribe{Stream: "s", Shard: new(uint32(1))})
 	refused, ok := c.subscribe(&wire.Subscribe{Stream: "s"}).(*wire.ErrorMsg)
 	if !ok || refused.Code != "limit_exceeded" || refused.Retry != "fatal" {
 		t.Fatalf("third subscription: %+v", refused)
@@ -413,7 +413,7 @@ func TestShutdown(t *testing.T) {
 	}
 	// Everything new is refused with the code that sends clients elsewhere.
 	late := c.open()
-	late.send(&wire.Auth{TenantID: testTenant, Token: "good", ClientFlags: ptr(allFlags), ClientFeatures: allFeatures})
+	late.send(&wire.Auth{TenantID: testTenant, Token: "good", ClientFlags: new(allFlags), ClientFeatures: allFeatures})
 	late.wantError(wire.CodeDraining)
 	late.wantEnd()
 	k.publish(publish(2, "s", "x"))
