@@ -22,8 +22,8 @@ const (
 	DefaultDialStagger             = time.Second
 	DefaultRequestTimeout          = 10 * time.Second
 	DefaultPublishTimeout          = 30 * time.Second
-	DefaultKeepAlive               = 1500 * time.Millisecond
-	DefaultIdleTimeout             = 4500 * time.Millisecond
+	DefaultKeepAlive               = 1300 * time.Millisecond
+	DefaultIdleTimeout             = 4 * time.Second
 	DefaultName                    = "localhost"
 )
 
@@ -66,11 +66,11 @@ type Config struct {
 	RequestTimeout time.Duration
 	// PublishTimeout bounds the time from Publish to the broker's answer. 0: 30 s.
 	PublishTimeout time.Duration
-	// KeepAlive is the period of the keep-alive on an idle connection, at most half of IdleTimeout. 0: 1.5 s.
+	// KeepAlive is the period of the keep-alive on an idle connection, at most half of IdleTimeout. 0: 1.3 s.
 	KeepAlive time.Duration
 	// IdleTimeout is how long a connection may be silent before it counts as dead. The broker takes it over, and where
-	// only its datagrams get through, a caller hears of it after twice that time: the default keeps this below 10 s.
-	// 0: 4.5 s.
+	// only its datagrams get through, a caller hears of it after up to two and a half times that: the default keeps this
+	// within 10 s. 0: 4 s.
 	IdleTimeout time.Duration
 
 	// Log gets what no caller is told: lost connections and what is done about them. nil: nothing is logged.
@@ -107,8 +107,12 @@ func (c *Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"dial timeout", c.DialTimeout}, {"dial stagger", c.DialStagger}, {"request timeout", c.RequestTimeout},
-		{"publish timeout", c.PublishTimeout}, {"keep-alive", c.KeepAlive}, {"idle timeout", c.IdleTimeout},
+		{"dial timeout", c.DialTimeout},
+		{"dial stagger", c.DialStagger},
+		{"request timeout", c.RequestTimeout},
+		{"publish timeout", c.PublishTimeout},
+		{"keep-alive", c.KeepAlive},
+		{"idle timeout", c.IdleTimeout},
 	} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %v is negative", d.name, d.value))

@@ -96,33 +96,42 @@ func TestDecode(t *testing.T) {
 		{"repeat", decoder{known: true}, new(script).at(0, "a", "b").at(1, "b"), []string{"0:a", "1:b", protocol + "offset 1 again, where 2 is due"}},
 		{"backwards", decoder{known: true, want: 9}, new(script).at(3, "a"), []string{protocol + "offset 3 again, where 9 is due"}},
 		{
-			"offsets vanish", decoder{known: true}, new(script).at(0, "a").events(wire.Events{}, "b"),
+			"offsets vanish",
+			decoder{known: true},
+			new(script).at(0, "a").events(wire.Events{}, "b"),
 			[]string{"0:a", protocol + "events without offsets, where offset 1 is due"},
 		},
 		{"legacy", decoder{id: 4, known: true}, new(script).events(wire.Events{Legacy: true, SubscriptionID: 4, HasOffsets: true}, "a"), []string{"0:a"}},
 		{
-			"legacy of another", decoder{id: 4, known: true}, new(script).events(wire.Events{Legacy: true, SubscriptionID: 5, HasOffsets: true}, "a"),
+			"legacy of another",
+			decoder{id: 4, known: true},
+			new(script).events(wire.Events{Legacy: true, SubscriptionID: 5, HasOffsets: true}, "a"),
 			[]string{protocol + "events of subscription 5 on the stream of subscription 4"},
 		},
 		{
-			"JSON events", decoder{known: true, want: 10}, new(script).
+			"JSON events",
+			decoder{known: true, want: 10},
+			new(script).
 				message(&wire.EventJSON{TenantID: "t", Namespace: "n", Stream: "s", Payload: []byte("a"), Offset: &offset}).
 				message(&wire.EventBatchJSON{TenantID: "t", Namespace: "n", Stream: "s", Records: wire.RecordsOf([]byte("b"), []byte("c")), BaseOffset: new(uint64(11))}).
 				at(13, "d"),
 			[]string{"10:a", "11:b", "12:c", "13:d"},
 		},
 		{
-			"lag notice after events", decoder{id: 4, known: true},
+			"lag notice after events",
+			decoder{id: 4, known: true},
 			new(script).at(0, "a").message(&wire.SubscriptionLagged{SubscriptionID: 4, ResumeFrom: 1}),
 			[]string{"0:a", "end {lagged:true resumeFrom:1 addr:}"},
 		},
 		{
-			"moved", decoder{id: 4, known: true},
+			"moved",
+			decoder{id: 4, known: true},
 			new(script).message(&wire.ShardMoved{SubscriptionID: 4, ResumeFrom: &offset, Addr: "b:1"}),
 			[]string{"end {lagged:false resumeFrom:10 addr:b:1}"},
 		},
 		{
-			"notice of another", decoder{id: 4, known: true},
+			"notice of another",
+			decoder{id: 4, known: true},
 			new(script).message(&wire.SubscriptionLagged{SubscriptionID: 5}),
 			[]string{protocol + "end of subscription 5 on the stream of subscription 4"},
 		},

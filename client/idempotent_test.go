@@ -65,14 +65,14 @@ func TestIdempotentExactlyOnce(t *testing.T) {
 				mu.Lock()
 				x := rnd.IntN(150)
 				mu.Unlock()
-				switch {
-				case x == 0:
+				switch x {
+				case 0:
 					lost(p)
-				case x == 1:
+				case 1:
 					p.CloseConn()
-				case x == 2:
+				case 2:
 					p.Fail(wire.CodeShardUnavailable, wire.RetryNow, "moving", 0)
-				case x == 3:
+				case 3:
 					p.Store()
 					p.Fail(wire.CodeUnacknowledged, wire.RetryOutcomeUnknown, "", 0)
 				default:
@@ -155,7 +155,7 @@ func TestIdempotentFatalFailsAlone(t *testing.T) {
 	if diff := cmp.Diff(want, b.Store().Records(demoKey)); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
-	as[*Error](t, p.Close(testContext(t)))
+	wantA[*Error](t, p.Close(testContext(t)))
 }
 
 func TestIdempotentRefusals(t *testing.T) {

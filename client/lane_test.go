@@ -252,7 +252,8 @@ func BenchmarkPublish(b *testing.B) {
 			b.Fatal(err)
 		}
 		if i%640 == 639 {
-			for out = l.take(out[:0], now); len(out) > 0; out = l.take(out[:0], now) {
+			for l.wait(now) == 0 {
+				out = l.take(out[:0], now)
 			}
 			for len(l.queue) > 0 {
 				if err := l.settle(answer{id: l.base, offset: 1, hasOffset: true}); err != nil {

@@ -134,6 +134,14 @@ func as[T error](t testing.TB, err error) T {
 	return e
 }
 
+// wantA fails the test if err is no T.
+func wantA[T error](t testing.TB, err error) {
+	t.Helper()
+	if !isA[T](err) {
+		t.Fatalf("got error %v of type %T", err, err)
+	}
+}
+
 func payloads(n int) [][]byte {
 	out := make([][]byte, n)
 	for i := range out {

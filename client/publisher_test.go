@@ -444,7 +444,7 @@ func TestUnsupportedByTheBroker(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = pending.Wait(testContext(t))
-			as[*UnsupportedError](t, err)
+			wantA[*UnsupportedError](t, err)
 			if err := p.Close(testContext(t)); err == nil {
 				t.Error("Close does not tell of it")
 			}
@@ -475,7 +475,7 @@ func TestAnswerThatNobodyWaitsFor(t *testing.T) {
 	c := dial(t, configFor(b))
 	_, err := c.Publish(testContext(t), demo, Message{Payload: []byte("x")})
 	is(t, err, ErrOutcomeUnknown)
-	as[*ProtocolError](t, err)
+	wantA[*ProtocolError](t, err)
 }
 
 func TestSharedPublishersAreBounded(t *testing.T) {

@@ -310,7 +310,7 @@ func TestResumeRefusedForGood(t *testing.T) {
 	c := dial(t, configFor(b))
 	sub := subscribe(t, c, demo, SubscribeConfig{})
 	_, err := sub.Next(testContext(t))
-	as[*LostError](t, err)
+	wantA[*LostError](t, err)
 	if e := as[*Error](t, err); e.Code != wire.CodeForbidden {
 		t.Errorf("got %+v, want forbidden", e)
 	}

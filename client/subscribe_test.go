@@ -45,8 +45,8 @@ func TestSubscribeAnswers(t *testing.T) {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 		}},
-		{"unsupported", &wire.Unsupported{RequestType: "subscribe"}, 1, func(t *testing.T, err error) { as[*UnsupportedError](t, err) }},
-		{"nonsense", &wire.OK{}, 1, func(t *testing.T, err error) { as[*ProtocolError](t, err) }},
+		{"unsupported", &wire.Unsupported{RequestType: "subscribe"}, 1, func(t *testing.T, err error) { wantA[*UnsupportedError](t, err) }},
+		{"nonsense", &wire.OK{}, 1, func(t *testing.T, err error) { wantA[*ProtocolError](t, err) }},
 		{"leader not said", &wire.NotLeader{NodeID: "b2"}, 5, func(t *testing.T, err error) { is(t, err, ErrRetryable) }},
 	}
 	for _, tt := range tests {

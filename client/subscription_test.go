@@ -200,16 +200,16 @@ func TestEndOfSubscription(t *testing.T) {
 		}},
 		{"repeat", func(s *fakebroker.Sub) {
 			s.Write(fakebroker.EventFrame(2, 0, []byte("x")))
-		}, func(t *testing.T, err error) { as[*ProtocolError](t, err) }},
+		}, func(t *testing.T, err error) { wantA[*ProtocolError](t, err) }},
 		{"nonsense", func(s *fakebroker.Sub) {
 			s.Write(make([]byte, 100))
 		}, func(t *testing.T, err error) {
-			as[*ProtocolError](t, err)
+			wantA[*ProtocolError](t, err)
 			is(t, err, wire.ErrBadMagic)
 		}},
 		{"moved", func(s *fakebroker.Sub) {
 			s.Finish(&wire.ShardMoved{SubscriptionID: s.ID, Addr: "127.0.0.1:9"})
-		}, func(t *testing.T, err error) { as[*LostError](t, err) }},
+		}, func(t *testing.T, err error) { wantA[*LostError](t, err) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

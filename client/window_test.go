@@ -152,12 +152,12 @@ func TestFirstConnection(t *testing.T) {
 		{"first address is dead", func(c *Config) { c.Addrs = []string{"127.0.0.1:9", good.Addr()} }, nil},
 		{"a name", func(c *Config) { c.Addrs = []string{fmt.Sprintf("localhost:%d", good.Port())} }, nil},
 		{"name does not resolve", func(c *Config) { c.Addrs = []string{"nowhere.invalid:5000"} }, func(t *testing.T, err error) {
-			as[*ConnectError](t, err)
+			wantA[*ConnectError](t, err)
 			is(t, err, ErrRetryable)
 		}},
-		{"nobody there", func(c *Config) { c.Addrs = []string{"127.0.0.1:9"} }, func(t *testing.T, err error) { as[*ConnectError](t, err) }},
-		{"certificate of somebody else", func(c *Config) { c.Addrs = []string{foreign.Addr()} }, func(t *testing.T, err error) { as[*ConnectError](t, err) }},
-		{"certificate for another name", func(c *Config) { c.ServerName = "other" }, func(t *testing.T, err error) { as[*ConnectError](t, err) }},
+		{"nobody there", func(c *Config) { c.Addrs = []string{"127.0.0.1:9"} }, func(t *testing.T, err error) { wantA[*ConnectError](t, err) }},
+		{"certificate of somebody else", func(c *Config) { c.Addrs = []string{foreign.Addr()} }, func(t *testing.T, err error) { wantA[*ConnectError](t, err) }},
+		{"certificate for another name", func(c *Config) { c.ServerName = "other" }, func(t *testing.T, err error) { wantA[*ConnectError](t, err) }},
 		{"wrong token", func(c *Config) { c.Token = "wrong" }, func(t *testing.T, err error) {
 			if e := as[*Error](t, err); e.Code.String() != "unauthenticated" {
 				t.Errorf("got %+v, want unauthenticated", e)

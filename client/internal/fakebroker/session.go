@@ -148,7 +148,7 @@ func (ss *session) publish(p *wire.Publish) {
 	taken.Accept()
 }
 
-// Key names the shard that the publish goes to.
+// ShardKey names the shard that the publish goes to.
 func (p *Publish) ShardKey() ShardKey {
 	return ShardKey{Namespace: string(p.Namespace), Stream: string(p.Stream), Shard: p.Shard}
 }
