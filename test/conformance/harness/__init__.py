@@ -1,0 +1,10 @@
+"""What the conformance cases share: a broker to talk to, and ways to say what is expected.
+
+Nothing here knows what the broker promises; the cases do.
+"""
+
+from .broker import Broker, BrokerError
+from .case import BrokerCase, NAMESPACE, UNKNOWN, numbered
+from .wait import wait_until
+
+__all__ = ["Broker", "BrokerCase", "BrokerError", "NAMESPACE", "UNKNOWN", "numbered", "wait_until"]
