@@ -43,11 +43,12 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// B63
+// B63: a path that is cut in one direction is noticed after up to 2.5 idle timeouts (the broker's keep-alive is half
+// of one, and each side's timeout then begins with the last it heard), and a caller is to be told within 10 s.
 func TestKeepAliveIsBelowHalfOfTheIdleTimeout(t *testing.T) {
 	cfg := (&Config{}).withDefaults()
 	q := newQUIC(&cfg)
-	if q.KeepAlivePeriod > q.MaxIdleTimeout/2 || q.MaxIdleTimeout > 8*time.Second {
+	if q.KeepAlivePeriod > q.MaxIdleTimeout/2 || q.MaxIdleTimeout*5/2 > 10*time.Second {
 		t.Errorf("keep-alive %v, idle timeout %v", q.KeepAlivePeriod, q.MaxIdleTimeout)
 	}
 	if want := (127 + 1) * uint64(DefaultStreamWindow); q.InitialConnectionReceiveWindow != want || q.MaxConnectionReceiveWindow != want {

@@ -12,6 +12,7 @@ import (
 	"felix.dev/felix/broker/egress"
 	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/udp"
 )
 
 // keepLanes is how many shards of one connection are remembered before those that
@@ -27,6 +28,7 @@ type connection struct {
 	remote string
 
 	ingress *budget
+	path    udp.PathWatch // of whoever runs Server.watchPaths
 
 	authenticated chan struct{} // closed when the first stream has
 	authOnce      sync.Once

@@ -36,6 +36,7 @@
 //	connection.go  accept loops, deadline      session.go    one stream: frames in
 //	answers.go     one stream: answers out     admission.go  bytes of publishes held
 //	route.go       name to stream, decided     refusal.go    errors to answers
+//	path.go        connections whose path is lost
 //	auth.go, publish.go, publishjson.go, producer.go, subscribe.go, topology.go,
 //	shards.go, unsupported.go: a request kind each
 package server

@@ -25,6 +25,8 @@ const (
 	closeAuthTimeout = 1
 	// closeNotFelix is for a peer that speaks something else.
 	closeNotFelix = 2
+	// closePathLost is for a peer that no longer gets what it is sent.
+	closePathLost = 3
 
 	drainPoll = 5 * time.Millisecond
 	// readersEnd is how long readers may take to be sent what is committed before
@@ -57,8 +59,9 @@ type Server struct {
 	mu    sync.Mutex
 	conns map[*connection]struct{}
 
-	tasks sync.WaitGroup // the accept loop and the connections
-	once  sync.Once
+	tasks   sync.WaitGroup // the accept loop, the connections and who watches them
+	closing chan struct{}  // closed by Close
+	once    sync.Once
 
 	failed  chan struct{} // closed when no more connections are accepted, unasked
 	failure error         // why; set before failed is closed
@@ -77,6 +80,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		ingress: newBudget(cfg.IngressBytes),
 		conns:   make(map[*connection]struct{}),
 		failed:  make(chan struct{}),
+		closing: make(chan struct{}),
 	}
 	if s.m == nil {
 		m, err := metrics.New(nil)
@@ -92,6 +96,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.network = s.socket.network
 	s.tasks.Go(s.accept)
+	s.tasks.Go(s.watchPaths)
 	return s, nil
 }
 
@@ -205,6 +210,7 @@ func (s *Server) Close(ctx context.Context) {
 		for _, c := range s.open() { // completed while the others were closed
 			c.close(closeShutdown, "broker shutting down")
 		}
+		close(s.closing)
 		s.tasks.Wait()
 		s.socket.close()
 	})

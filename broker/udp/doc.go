@@ -7,7 +7,10 @@
 // that quic-go does for sending (UDP_SEGMENT, ECN, packet info, path MTU) goes
 // to the socket unchanged, with quic-go's own fallbacks.
 //
-// It is not a QUIC endpoint and knows nothing of packets or peers.
+// A [PathWatch] tells from a connection's counters that its path is lost, for those
+// who own connections.
+//
+// It is not a QUIC endpoint and reads no packets.
 //
 // Invariants:
 //
