@@ -86,6 +86,9 @@ func (l *lane) add(m *Message) *Pending {
 		b = &batch{
 			id: l.base + uint64(len(l.queue)), records: l.p.buffer(), created: time.Now(), done: make(chan struct{}),
 		}
+		if m.keyed() {
+			l.p.refreshRouting(b.created)
+		}
 		if keyed {
 			b.key, b.keyed = bytes.Clone(m.Key), true
 		}

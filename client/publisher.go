@@ -101,15 +101,17 @@ type Publisher struct {
 
 	mu sync.Mutex
 	// All that follows, and the state of the lanes, is guarded by mu.
-	closed   bool // nothing is taken any more
-	lanes    []*lane
-	budget   budget
-	routing  *routing    // nil until the first key
-	flushing int         // Flush calls that wait: nothing lingers
-	firstErr error       // since the last Flush
-	free     [][]byte    // buffers for records
-	expiry   *time.Timer // nil until the first batch
-	armed    bool        // expiry will fire
+	closed  bool // nothing is taken any more
+	lanes   []*lane
+	budget  budget
+	routing *routing // nil until the first key
+	// refreshing says that the broker is being asked for the routing again.
+	refreshing bool
+	flushing   int         // Flush calls that wait: nothing lingers
+	firstErr   error       // since the last Flush
+	free       [][]byte    // buffers for records
+	expiry     *time.Timer // nil until the first batch
+	armed      bool        // expiry will fire
 }
 
 // NewPublisher makes a publisher for a stream. It does not wait for the broker: what is wrong with the stream is told
@@ -171,23 +173,6 @@ func (p *Publisher) checkSize(m *Message) error {
 				len(m.Payload), len(m.Key), limit, maxNameLen),
 		}
 	}
-	return nil
-}
-
-// findRouting asks for the stream's shards. The lock is held, and released while the broker is asked.
-func (p *Publisher) findRouting(ctx context.Context) error {
-	p.mu.Unlock()
-	r, err := p.client.routing(ctx, p.stream)
-	p.mu.Lock()
-	switch {
-	case err != nil:
-		return err
-	case p.closed:
-		return ErrClosed
-	case !r.known && p.cfg.Idempotent:
-		return &UnsupportedError{What: "stream_shards, which an idempotent publisher of keyed records needs"}
-	}
-	p.routing = r
 	return nil
 }
 
