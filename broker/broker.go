@@ -185,7 +185,7 @@ func (b *Broker) openStreams(context.Context) error {
 		}
 	}
 	b.streams = openStreams(&opener{
-		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log,
+		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, reserve: c.Reserve,
 	}, c, b.log)
 	if b.cfg.Dev {
 		return b.makeDevStream()

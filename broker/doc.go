@@ -35,7 +35,7 @@
 //
 // # Goroutines
 //
-// All methods of Broker may be called from any goroutine. The package's own are the
-// keeper of offset reservations, removals of deleted streams, and the admin server;
+// All methods of Broker may be called from any goroutine. The package's own are
+// removals of deleted streams, the admin server, and who watches for failures;
 // Shutdown waits for all of them.
 package broker

@@ -58,6 +58,8 @@ type opener struct {
 	defaults stream.Config
 	cfg      StreamDefaults
 	log      *slog.Logger
+	// reserve makes sure that a memory shard's offsets are never used again.
+	reserve func(n catalog.Name, shard uint32, upTo uint64) (mark uint64, err error)
 }
 
 // open opens all shards of a stream; fresh says that it never had any. It does not
@@ -135,6 +137,8 @@ func (o *opener) shardConfig(e *catalog.Entry, i int, fresh bool) stream.Config 
 	}
 	if spec.Durability == catalog.Memory {
 		cfg.First = e.FirstOffsets[i]
+		name := spec.Name
+		cfg.Reserve = func(upTo uint64) (uint64, error) { return o.reserve(name, uint32(i), upTo) }
 		if !fresh { // somewhere below what is reserved it was when the broker ended
 			cfg.First = e.StartOffsets()[i]
 		}

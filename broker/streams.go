@@ -69,7 +69,6 @@ func openStreams(o *opener, c *catalog.Catalog, log *slog.Logger) *streams {
 		byName[nameOf(v.entry.Spec.Name)] = v
 	}
 	s.byName.Store(&byName)
-	s.tasks.Go(s.keepReservations)
 	return s
 }
 
@@ -82,7 +81,7 @@ func (s *streams) Stream(name stream.Name) (*stream.Stream, error) {
 			Code: wire.CodeNotFound, Retry: wire.RetryAfter, RetryAfter: time.Second,
 			Message: fmt.Sprintf("there is no stream %s", name),
 		}
-	case v.stream == nil || v.refusal != nil:
+	case v.stream == nil:
 		return nil, v.refusal
 	}
 	return v.stream, nil
