@@ -75,10 +75,18 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// newQUIC fixes the receive windows by the rule that a stalled reader must not hold up its siblings: bytes that were
-// received and not read count against the connection, so the connection's window has room for all streams at once.
+// connectionWindow is the receive window with which no number of stalled readers can hold up another one. Bytes that
+// were received and not read count against the connection, so it must have room for all streams at once. And it must
+// keep a quarter beside that: quic-go grants new credit only when a quarter of the window was read, and without that
+// room the stalled streams could use up the window before the others have read so much.
+func connectionWindow(cfg *Config) uint64 {
+	streams := uint64(cfg.MaxSubscriptionsPerConn+1) * cfg.StreamWindow
+	return streams
+}
+
+// newQUIC fixes the receive windows: initial and maximum are the same.
 func newQUIC(cfg *Config) *quic.Config {
-	connWindow := uint64(cfg.MaxSubscriptionsPerConn+1) * cfg.StreamWindow
+	connWindow := connectionWindow(cfg)
 	return &quic.Config{
 		Versions:                       []quic.Version{quic.Version1},
 		HandshakeIdleTimeout:           cfg.DialTimeout,

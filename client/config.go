@@ -54,7 +54,7 @@ type Config struct {
 	// 0: 512 KiB.
 	StreamWindow uint64
 	// MaxSubscriptionsPerConn is how many subscriptions share a connection before another one is opened. The
-	// connection's receive window is (MaxSubscriptionsPerConn+1) x StreamWindow, so that no number of stalled
+	// connection's receive window is 4/3 x (MaxSubscriptionsPerConn+1) x StreamWindow, so that no number of stalled
 	// readers can hold up another subscription. 0: 127.
 	MaxSubscriptionsPerConn int
 

@@ -9,13 +9,20 @@ import (
 	"felix.dev/felix/client/internal/fakebroker"
 )
 
-// The rule of fixed windows (B02): half of the subscriptions of one connection never read, and the others get
-// everything. With windows that only fit some streams all of them would stop.
-func TestStalledHalf(t *testing.T) {
+// The rule of fixed windows (B02): so many subscriptions of one connection never read, and the others get everything.
+// With windows that only fit some streams all of them would stop, and with windows that just fit all of them the last
+// reader would.
+func TestStalledReaders(t *testing.T) {
+	const n = 12
+	for _, stalled := range []int{n / 2, n - 1} {
+		t.Run(fmt.Sprintf("%d of %d", stalled, n), func(t *testing.T) { testStalled(t, n, stalled) })
+	}
+}
+
+func testStalled(t *testing.T, n, stalled int) {
 	const (
-		n       = 12
-		records = 30
-		size    = 16 << 10 // 30 x 16 KiB are many windows of 32 KiB
+		records = 60
+		size    = 16 << 10 // 60 x 16 KiB are many windows of 32 KiB
 	)
 	b := startBroker(t, fakebroker.Config{})
 	cfg := configFor(b)
@@ -31,7 +38,7 @@ func TestStalledHalf(t *testing.T) {
 	ctx := testContext(t)
 	payload := make([]byte, size)
 	var readers sync.WaitGroup
-	for _, sub := range subs[:n/2] {
+	for _, sub := range subs[stalled:] {
 		readers.Go(func() {
 			for got := 0; got < records; {
 				batch, err := sub.NextBatch(ctx)
@@ -52,7 +59,7 @@ func TestStalledHalf(t *testing.T) {
 		t.Errorf("publish beside stalled readers: %v", err)
 	}
 	// And those that were stalled have lost nothing.
-	for _, sub := range subs[n/2:] {
+	for _, sub := range subs[:stalled] {
 		if e, err := sub.Next(ctx); err != nil || e.Offset != 0 {
 			t.Errorf("a stalled reader got offset %d, error %v; want 0", e.Offset, err)
 		}
