@@ -81,7 +81,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 // room the stalled streams could use up the window before the others have read so much.
 func connectionWindow(cfg *Config) uint64 {
 	streams := uint64(cfg.MaxSubscriptionsPerConn+1) * cfg.StreamWindow
-	return streams
+	return (streams*4 + 2) / 3
 }
 
 // newQUIC fixes the receive windows: initial and maximum are the same.
