@@ -80,18 +80,14 @@ func (s SelfSigned) fits(hosts []string, now time.Time) (bool, error) {
 	if now.Before(leaf.NotBefore) || now.Add(selfSignedRenew).After(leaf.NotAfter) {
 		return false, nil
 	}
-	for _, h := range hosts {
-		if h != "" && leaf.VerifyHostname(h) != nil {
-			return false, nil
-		}
-	}
-	return true, nil
+	unnamed := func(host string) bool { return host != "" && leaf.VerifyHostname(host) != nil }
+	return !slices.ContainsFunc(hosts, unnamed), nil
 }
 
 func exists(name string) (bool, error) {
 	_, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil //nolint:nilerr // that it is not there is the answer
+		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("server: certificate: %w", err)
