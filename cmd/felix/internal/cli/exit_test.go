@@ -29,7 +29,7 @@ func TestReport(t *testing.T) {
 		{name: "own status", err: &statusError{exitRefused}, status: 4},
 		{name: "other", err: errors.New("odd"), status: 1, want: "felix: odd; retrying does not help\n"},
 		{
-			name: "several", err: errors.Join(errors.New("felix: one"), errors.New("two\n")), status: 1,
+			name: "several", err: errors.Join(errors.New("felix: one"), fmt.Errorf("two%s", "\n")), status: 1,
 			want: "felix: one; two; retrying does not help\n",
 		},
 		{

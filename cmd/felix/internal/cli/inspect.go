@@ -87,8 +87,7 @@ func logDirs(dir string) ([]string, error) {
 		}
 		return nil
 	})
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
 	if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {

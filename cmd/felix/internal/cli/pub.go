@@ -39,6 +39,7 @@ at the first record that is refused.`,
 		Args: args(cobra.MinimumNArgs(1)),
 	}
 	a.connects(cmd)
+	a.completes(cmd, 1)
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.files, "file", "f", nil, "read records from this file, - is standard input; may be repeated")
 	f.BoolVar(&o.whole, "whole", false, "a file is one record instead of one a line")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,23 +100,21 @@ func (r *reading) run(ctx context.Context, c *client.Client, shards []uint32) er
 
 // outcome tells an end that was asked for from a failure.
 func (r *reading) outcome(ctx context.Context, err error) error {
+	asked := ctx.Err() != nil && errors.Is(err, context.Canceled) // Ctrl-C is how one ends a reader
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 		r.ended = "this was the end of the stream"
-		return nil
 	case errors.Is(err, errEnough):
-		return nil
 	case errors.Is(err, io.EOF):
 		r.ended = "the stream was deleted"
 		r.notice("%s", r.ended)
-		return nil
 	case errors.Is(cause, errIdle):
 		r.ended = fmt.Sprintf("none has come for %s", term.Duration(r.opts.timeout))
-		return nil
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return nil // Ctrl-C is how one ends a reader
+	case asked:
+	default:
+		return err
 	}
-	return err
+	return nil
 }
 
 func (r *reading) subscribeConfig(shard uint32) client.SubscribeConfig {
@@ -222,20 +221,25 @@ func (r *reading) finish() {
 	}
 }
 
+func nextOffset(shard uint32, next uint64) string {
+	if shard > 0 {
+		return fmt.Sprintf(", next offset %d of shard %d", next, shard)
+	}
+	return fmt.Sprintf(", next offset %d", next)
+}
+
 func (r *reading) summary() string {
 	took := time.Since(r.begin)
-	s := fmt.Sprintf("read %s (%s) from %s in %s", term.Plural(r.got, "record"), term.Bytes(r.bytes),
+	var b strings.Builder
+	fmt.Fprintf(&b, "read %s (%s) from %s in %s", term.Plural(r.got, "record"), term.Bytes(r.bytes),
 		showStream(r.stream.Namespace, r.stream.Name), term.Duration(took))
 	if len(r.next) == 1 {
 		for shard, next := range r.next {
-			s += fmt.Sprintf(", next offset %d", next)
-			if shard > 0 {
-				s += fmt.Sprintf(" of shard %d", shard)
-			}
+			b.WriteString(nextOffset(shard, next))
 		}
 	}
 	if r.gaps > 0 {
-		s += fmt.Sprintf(", %s missing", term.Plural(r.gaps, "record"))
+		fmt.Fprintf(&b, ", %s missing", term.Plural(r.gaps, "record"))
 	}
-	return s
+	return b.String()
 }

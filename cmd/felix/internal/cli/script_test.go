@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 }
 
 // patience is how long a script waits for another process.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // exits STATUS COMMAND... runs a command and wants that exit status.
 func exits(ts *testscript.TestScript, neg bool, args []string) {

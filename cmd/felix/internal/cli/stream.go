@@ -104,6 +104,7 @@ func (a *app) streamDescribe() *cobra.Command {
 		Args:    args(cobra.ExactArgs(1)),
 	}
 	a.connects(cmd)
+	a.completes(cmd, 1)
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.ask(cmd.Context(), func(ctx context.Context, q asking) error {
@@ -135,6 +136,7 @@ shards can only grow; name, durability and routing never change.`,
 		Args:    args(cobra.ExactArgs(1)),
 	}
 	a.connects(cmd)
+	a.completes(cmd, 1)
 	s := newStreamFlags(cmd, false)
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -174,6 +176,7 @@ A stream that is created under the same name later is another one: old offsets a
 		Args:    args(cobra.MinimumNArgs(1)),
 	}
 	a.connects(cmd)
+	a.completes(cmd, 100)
 	ifExists := cmd.Flags().Bool("if-exists", false, "a stream that is not there is no error")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.ask(cmd.Context(), func(ctx context.Context, q asking) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,12 +70,7 @@ func (s *streamFlags) given(name string) bool { return s.set.Changed(name) }
 
 // changed tells whether any setting was given.
 func (s *streamFlags) changed() bool {
-	for _, name := range settableFlags {
-		if s.given(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(settableFlags, s.given)
 }
 
 // orDefault leaves a setting that was not given to the broker.

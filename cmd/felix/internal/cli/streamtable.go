@@ -36,7 +36,7 @@ func streamTable(streams []admin.Stream) *term.Table {
 
 // describeStream prints everything there is to say about a stream.
 func describeStream(w io.Writer, s admin.Stream) error {
-	about := term.NewTable("STREAM", s.Spec.Name.String())
+	about := term.NewTable("STREAM", s.Spec.String())
 	about.Row("durability", s.Spec.Durability)
 	about.Row("routing", s.Spec.Routing)
 	about.Row("retention", retention(s.Spec.Retention))

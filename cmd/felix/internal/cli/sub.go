@@ -43,6 +43,7 @@ offset, shard and payload (payload_base64 if the record is no UTF-8 text).`,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	a.connects(cmd)
+	a.completes(cmd, 1)
 	f := cmd.Flags()
 	from := f.String("from", "latest", "where to begin: latest, earliest or an offset")
 	f.IntVar(&o.shard, "shard", -1, "read this shard only; -1: all")

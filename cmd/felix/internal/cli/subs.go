@@ -40,6 +40,7 @@ held against. With --watch the table is drawn anew every second; q or Ctrl-C end
 		Args: args(cobra.MaximumNArgs(1)),
 	}
 	a.connects(cmd)
+	a.completes(cmd, 1)
 	f := cmd.Flags()
 	o.output = outputFlag(cmd)
 	o.sort.register(cmd, "sort", "", "order of the rows")

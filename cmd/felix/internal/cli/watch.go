@@ -31,10 +31,10 @@ func (a *app) watchReaders(ctx context.Context, o *subsOptions, fetch fetchReade
 		},
 	}
 	_, err = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(a.env.Stdin), tea.WithOutput(a.env.Stdout), tea.WithoutSignalHandler()).Run()
-	if ctx.Err() != nil {
-		return nil // Ctrl-C
+	if err != nil && ctx.Err() == nil { // otherwise it was Ctrl-C
+		return err
 	}
-	return err
+	return nil
 }
 
 func (a *app) repeatReaders(ctx context.Context, o *subsOptions, fetch fetchReaders) error {

@@ -165,7 +165,8 @@ func slowRun(ctx context.Context, l *local, cfg SlowConfig, policy string) (r Re
 
 	stream := client.Stream{Namespace: name.Namespace, Name: name.Stream}
 	readers := []*reader{
-		{name: "healthy reader 1", client: fast}, {name: "healthy reader 2", client: fast},
+		{name: "healthy reader 1", client: fast},
+		{name: "healthy reader 2", client: fast},
 		{name: "stalled reader", client: slow, stallAfter: beforeStall, stalled: make(chan struct{}), release: make(chan struct{})},
 	}
 	stalled := readers[2]

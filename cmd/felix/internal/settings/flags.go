@@ -12,7 +12,7 @@ const (
 	EnvAddr    = "FELIX_ADDR"
 	EnvAdmin   = "FELIX_ADMIN"
 	EnvTenant  = "FELIX_TENANT"
-	EnvToken   = "FELIX_TOKEN" //nolint:gosec // the name of a variable, not a token
+	EnvToken   = "FELIX_TOKEN"
 	EnvCAFile  = "FELIX_CA_FILE"
 	EnvContext = "FELIX_CONTEXT"
 )

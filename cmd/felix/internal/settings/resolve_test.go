@@ -120,7 +120,7 @@ func TestResolveErrors(t *testing.T) {
 		flags      Flags
 		want       string
 	}{
-		{name: "a field that is not known", file: "adress: x\n", want: "adress"},
+		{name: "a field that is not known", file: "addresses: x\n", want: "addresses"},
 		{name: "not YAML", file: "\t{", want: "context.yaml"},
 		{name: "a named file that is not there", flags: Flags{Context: "/nowhere/context.yaml"}, want: "/nowhere/context.yaml"},
 		{name: "a token file that is not there", flags: Flags{Token: "@/nowhere/token"}, want: "token of --token"},
