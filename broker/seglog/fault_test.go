@@ -262,6 +262,9 @@ func failAt(t *testing.T, op faultfs.Op, errno syscall.Errno, n int) {
 		if _, err := l.Trim(); err != nil && !errors.Is(err, errno) { // or the keeper does while we read
 			t.Fatalf("%d: trim: %v", n, err)
 		}
+		if _, err := l.Read(l.Oldest(), acked, 100, nil); err != nil && !errors.Is(err, errno) { // it may open a file
+			t.Fatalf("%d: read: %v", n, err)
+		}
 		checkDense(t, l, l.Oldest(), acked)
 		if err := l.Close(); err != nil && !errors.Is(err, ErrPoisoned) {
 			t.Fatalf("%d: close: %v", n, err)

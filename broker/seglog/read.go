@@ -142,7 +142,10 @@ func (c *Cursor) readSegment(f vfs.File, limit uint64, maxBytes int, buf *[]byte
 	end := c.seg.end.Load()
 	window := int64(max(maxBytes, minWindow))
 	for {
-		if following != nil && c.at == following.base {
+		switch {
+		case c.next >= limit:
+			return true, nil
+		case following != nil && c.at == following.base:
 			return false, nil
 		}
 		raw, err := c.fetch(f, min(window, end-c.pos), buf)

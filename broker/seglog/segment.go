@@ -176,7 +176,7 @@ func (s *segment) drop() {
 	}
 	s.mu.Unlock()
 	s.idxMu.Lock()
-	if s.following.Load() != nil {
+	if s.newest.Load() != noTime { // closed, and the keeper has written its index
 		s.idx = nil
 	}
 	s.idxMu.Unlock()
