@@ -270,6 +270,7 @@ func (s settings) stalls(p *plan) {
 	name := fmt.Sprintf("%d of %d readers stalled, 4 KiB", s.many/10, s.many)
 	p.group(name, s.felix("slow", "--fanout", strconv.Itoa(s.many), "--stalled", strconv.Itoa(s.many/10), "--size", "4096",
 		"--duration", s.duration.String(), "--volume", strconv.Itoa(1<<20)))
+	p.judge(name, name+": rate of the others kept", "", value{command: prod, key: "slow.healthy_rate_kept"}, atLeast, 0.9)
 	p.judge(name, name+": lost by the others", "records", value{command: prod, key: "missing"}, atMost, 0)
 	p.judge(name, name+": peak RSS, difference", "bytes", value{command: prod, key: "slow.broker_rss_difference_bytes"}, atMost, 64<<20)
 }

@@ -118,7 +118,7 @@ func (r *row) productText() string {
 	}
 	s := quantity(r.product, r.unit)
 	if r.cell.reference == nil {
-		s += fmt.Sprintf(" [%s … %s]", quantity(r.low, ""), quantity(r.high, ""))
+		s += fmt.Sprintf(" [%s … %s]", quantity(r.low, r.unit), quantity(r.high, r.unit))
 	}
 	return s
 }

@@ -97,7 +97,7 @@ func TestWriteTable(t *testing.T) {
 | cell | product | reference | ratio | target | verdict |
 | --- | --- | --- | --- | --- | --- |
 | fan-out | 42k/s | quiclimit ring+GRO: 45k/s | 0.933 [0.8 … 1.1] | ≥ 0.75× | met |
-| memory | 3.0 MiB [2.10M … 4.19M] | – | – | ≤ 64.0 MiB | met |
+| memory | 3.0 MiB [2.0 MiB … 4.0 MiB] | – | – | ≤ 64.0 MiB | met |
 | ping | – | NATS+TLS | – | ≤ 1.25× | no reference |
 `
 	if diff := cmp.Diff(out.String(), want); diff != "" {

@@ -26,7 +26,8 @@ func NewCommand() *cobra.Command {
 		Long: `Measure a broker. Each scenario starts a broker in a process of its own, puts a load on it, checks every
 delivery, and prints what it found. With --addr or --context it loads a broker that is already running.
 
-A run fails if a record is missing that nobody has reported as dropped, or comes twice, out of order or damaged.`,
+A run fails, whatever its speed, if a record is missing that nobody has reported as dropped, or comes twice, out
+of order or damaged, and if a healthy reader was dropped though the publisher waits for the slowest one.`,
 	}
 	cmd.AddCommand(
 		scenarioCommand(scenarioFanout, "Deliver each record to many subscriptions, as fast as the slowest one reads",
@@ -50,8 +51,10 @@ type options struct {
 	params
 	external externalFlags
 	broker   brokerOptions
-	json     string
-	plot     bool
+	// loadProfile is of this process.
+	loadProfile string
+	json        string
+	plot        bool
 }
 
 // scenarioCommand runs a scenario; def has its defaults where they are its own.
@@ -114,6 +117,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.plot, "plot", false, "plot latency over time")
 	f.StringVar(&o.broker.cpuProfile, "cpuprofile", "", "write a CPU profile of the broker over the measured part")
 	f.StringVar(&o.broker.memProfile, "memprofile", "", "write a heap profile of the broker at the end of it")
+	f.StringVar(&o.loadProfile, "load-cpuprofile", "", "write a CPU profile of the load itself")
 	f.StringVar(&o.broker.config, "config", "", "configuration file of the broker; addresses and data directory are the bench's own")
 	f.StringVar(&o.broker.dir, "dir", "", "where the broker's data directory is made, and removed (default: the temporary directory)")
 
@@ -142,7 +146,12 @@ func (o *options) run(ctx context.Context, cmd *cobra.Command) error {
 		}
 		b.start = func(ctx context.Context) (target, error) { return startProcess(ctx, command, env) }
 	}
+	load := &observer{cpuProfile: o.loadProfile}
+	if err := load.begin(); err != nil {
+		return fmt.Errorf("bench: profile of the load: %w", err)
+	}
 	r, err := b.run(ctx)
+	err = errors.Join(err, load.end())
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // half a run says nothing
 	}

@@ -125,7 +125,7 @@ func TestSummary(t *testing.T) {
              97.0 % of the rate without stalled readers
              peak RSS +1.0 MiB against the run without
   stalled    woken afterwards: 400 of 23400 delivered, 23000 reported as dropped, 0 unaccounted; 3 lagged, 0 lost
-  account    54600 of 54600 delivered, 0 dropped, 0 lagged, 0 unaccounted
+  account    54600 of 54600 delivered, 0 dropped, 0 lagged, 0 lost, 0 unaccounted
              2 refused for now and sent again, 0 no longer kept when read back
 `
 	if diff := cmp.Diff(out.String(), want); diff != "" {

@@ -189,8 +189,8 @@ func comparison(key string, good better, a, b float64, okA, okB bool) []any {
 
 // number writes a value with four digits, and whole numbers as they are.
 func number(v float64) string {
-	if v == float64(int64(v)) {
-		return fmt.Sprint(int64(v))
+	if v == float64(int64(v)) || v >= 1e4 {
+		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.4g", v)
 }

@@ -28,7 +28,9 @@ func TestCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range [][]string{
-		{"(v1, 3 runs)"}, {"(v2, 1 runs)"}, {"run differently: size: 256, 4096"},
+		{"(v1, 3 runs)"},
+		{"(v2, 1 runs)"},
+		{"run differently: size: 256, 4096"},
 		{"msgs_per_s", "200", "300", "1.500", "better"},
 		{"p99_us", "60", "90", "1.500", "worse"},
 		{"delivered", "7", "7", "1.000"},
@@ -72,7 +74,7 @@ func TestCompareRefuses(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 123456: "123456", 0.123456: "0.1235", -2: "-2"} {
+	for v, want := range map[float64]string{0: "0", 123456: "123456", 0.123456: "0.1235", 12345.6: "12346", -2: "-2"} {
 		if got := number(v); got != want {
 			t.Errorf("number(%v) = %q, want %q", v, got, want)
 		}

@@ -8,11 +8,16 @@ import (
 
 // idleReport is what open subscriptions cost that nothing is sent to.
 type idleReport struct {
-	Subscriptions int     `json:"subscriptions"`
-	Before        int64   `json:"broker_rss_before_bytes"`
-	After         int64   `json:"broker_rss_after_bytes"`
-	Each          float64 `json:"broker_rss_bytes_per_subscription"`
-	Goroutines    float64 `json:"broker_goroutines_per_subscription"`
+	Subscriptions int   `json:"subscriptions"`
+	Before        int64 `json:"broker_rss_before_bytes"`
+	After         int64 `json:"broker_rss_after_bytes"`
+	// Each is the difference; Trimmed is the same after free memory was given back to
+	// the system, which a broker at rest does by itself, in time.
+	Each       float64 `json:"broker_rss_bytes_per_subscription"`
+	Trimmed    float64 `json:"broker_rss_bytes_per_subscription_trimmed"`
+	Heap       float64 `json:"broker_heap_bytes_per_subscription"`
+	Stacks     float64 `json:"broker_stack_bytes_per_subscription"`
+	Goroutines float64 `json:"broker_goroutines_per_subscription"`
 }
 
 // idle opens the subscriptions and compares the broker's memory before and after,
@@ -48,7 +53,7 @@ func (b *bench) idle(ctx context.Context) (*report, error) {
 }
 
 func (s *session) idle(ctx context.Context) (*idleReport, error) {
-	before, err := s.target.usage(ctx, momentCollect)
+	before, err := s.target.usage(ctx, momentTrim)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +71,21 @@ func (s *session) idle(ctx context.Context) (*idleReport, error) {
 	if err != nil {
 		return nil, err
 	}
+	trimmed, err := s.target.usage(ctx, momentTrim)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.target.usage(ctx, momentEnd); err != nil { // the heap profile, if it is wanted
+		return nil, err
+	}
 	n := float64(s.p.subscriptions())
 	return &idleReport{
 		Subscriptions: s.p.subscriptions(),
 		Before:        before.RSS, After: after.RSS,
 		Each:       float64(after.RSS-before.RSS) / n,
+		Trimmed:    float64(trimmed.RSS-before.RSS) / n,
+		Heap:       (float64(after.Heap) - float64(before.Heap)) / n,
+		Stacks:     (float64(after.Stacks) - float64(before.Stacks)) / n,
 		Goroutines: float64(after.Goroutines-before.Goroutines) / n,
 	}, nil
 }

@@ -171,7 +171,8 @@ func TestOwnProcess(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "r.json")
 	out, err := execute(t, "fanout", "--size", "100", "--fanout", "2", "--duration", "1ms", "--warmup", "0s", "--volume", "20000",
-		"--procs", "1", "--plot", "--cpuprofile", filepath.Join(dir, "cpu"), "--memprofile", filepath.Join(dir, "mem"), "--json", file)
+		"--procs", "1", "--plot", "--cpuprofile", filepath.Join(dir, "cpu"), "--memprofile", filepath.Join(dir, "mem"),
+		"--load-cpuprofile", filepath.Join(dir, "load"), "--json", file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,9 +195,9 @@ func TestOwnProcess(t *testing.T) {
 	if o["version"] != "v-test" {
 		t.Errorf("version %v", o["version"])
 	}
-	for _, name := range []string{"cpu", "mem"} {
+	for _, name := range []string{"cpu", "mem", "load"} {
 		if s, err := os.Stat(filepath.Join(dir, name)); err != nil || s.Size() == 0 {
-			t.Errorf("%s profile of the broker: %v", name, err)
+			t.Errorf("%s profile: %v", name, err)
 		}
 	}
 	if _, err := execute(t, "compare", file, file); err != nil {

@@ -124,7 +124,7 @@ func (p *params) Validate() error {
 	if p.Stalled >= p.Fanout && p.Fanout > 0 {
 		fail("--stalled %d of --fanout %d: somebody has to be healthy", p.Stalled, p.Fanout)
 	}
-	if p.Size > 0 && p.Window/p.Size > maxWindowRecords {
+	if p.Size >= headerLen && p.Window/p.Size > maxWindowRecords {
 		fail("--window %d: more than %d records of %d bytes do not fit a subscriber's queue", p.Window, maxWindowRecords, p.Size)
 	}
 	for _, c := range []struct {

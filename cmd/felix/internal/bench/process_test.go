@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -15,11 +17,10 @@ import (
 // scripted is what a broker process prints that is none: the next line for each line
 // it is told.
 func scripted(lines []string) {
-	in := make([]byte, 1)
+	in := bufio.NewScanner(os.Stdin)
 	for _, l := range lines {
-		os.Stdout.WriteString(l + "\n")
-		for n, err := os.Stdin.Read(in); err == nil && n > 0 && in[0] != '\n'; n, err = os.Stdin.Read(in) {
-		}
+		fmt.Println(l)
+		in.Scan()
 	}
 }
 
@@ -101,7 +102,7 @@ func TestServeCommands(t *testing.T) {
 func TestObserver(t *testing.T) {
 	dir := t.TempDir()
 	o := &observer{cpuProfile: dir + "/cpu", memProfile: dir + "/mem"}
-	for _, m := range []moment{momentCollect, momentBegin, momentLook, momentEnd, momentBegin, momentEnd} {
+	for _, m := range []moment{momentCollect, momentTrim, momentBegin, momentLook, momentEnd, momentBegin, momentEnd} {
 		if u, err := o.look(m); err != nil || u.Goroutines == 0 {
 			t.Errorf("%s: %+v, %v", m, u, err)
 		}

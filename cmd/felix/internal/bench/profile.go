@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 )
 
@@ -20,6 +21,8 @@ func (o *observer) look(m moment) (usage, error) {
 	case momentLook:
 	case momentCollect:
 		runtime.GC()
+	case momentTrim:
+		debug.FreeOSMemory()
 	case momentBegin:
 		if err := o.begin(); err != nil {
 			return usage{}, err

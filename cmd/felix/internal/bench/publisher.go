@@ -67,16 +67,14 @@ func (p *publisher) saturate(ctx context.Context, l limit) error {
 // pace publishes one record each period, from start on, and never waits for a
 // reader. A record that is late says so: its latency counts from when it was due.
 func (p *publisher) pace(ctx context.Context, start time.Duration, period time.Duration, until time.Duration) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	pacer, err := newPacer()
+	if err != nil {
+		return err
+	}
+	defer pacer.close()
 	for due := start; due < until; due += period {
-		if d := due - p.clock.now(); d > 0 {
-			timer.Reset(d)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
+		if err := pacer.wait(ctx, due-p.clock.now()); err != nil {
+			return err
 		}
 		p.window.sent.Add(1)
 		st := stamp{due: due, late: max(0, p.clock.now()-due)}

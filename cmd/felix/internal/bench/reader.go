@@ -28,7 +28,7 @@ func (r *reader) run(ctx context.Context) error {
 		events, err := r.sub.NextBatch(ctx)
 		if err != nil {
 			if errors.Is(err, client.ErrClosed) || ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // the session has closed it
 			}
 			return r.tally.end(err)
 		}

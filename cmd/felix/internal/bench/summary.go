@@ -16,6 +16,8 @@ func (r *report) writeSummary(w io.Writer) {
 	if i := r.Idle; i != nil {
 		line("broker", "%d subscriptions: RSS %s -> %s, %.1f KiB and %.2f goroutines each",
 			i.Subscriptions, mib(i.Before), mib(i.After), i.Each/1024, i.Goroutines)
+		line("", "%.1f KiB once free memory is given back; %.1f KiB of heap and %.1f KiB of stacks in use",
+			i.Trimmed/1024, i.Heap/1024, i.Stacks/1024)
 	} else {
 		what := "deliveries"
 		if r.Scenario == scenarioPublish {
@@ -38,7 +40,8 @@ func (r *report) writeSummary(w io.Writer) {
 		line("stalled", "woken afterwards: %d of %d delivered, %d reported as dropped, %d unaccounted; %d lagged, %d lost",
 			a.Delivered, a.Expected, a.Dropped, a.Unaccounted, a.Lagged, a.Lost)
 	}
-	line("account", "%d of %d delivered, %d dropped, %d lagged, %d unaccounted", r.Delivered, r.Expected, r.Dropped, r.Lagged, r.Unaccounted)
+	line("account", "%d of %d delivered, %d dropped, %d lagged, %d lost, %d unaccounted",
+		r.Delivered, r.Expected, r.Dropped, r.Lagged, r.Lost, r.Unaccounted)
 	if r.Refused > 0 || r.Expired > 0 {
 		line("", "%d refused for now and sent again, %d no longer kept when read back", r.Refused, r.Expired)
 	}

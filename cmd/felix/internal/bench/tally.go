@@ -182,19 +182,30 @@ func (a *account) add(b account) {
 
 // err says why the account does not balance.
 func (a *account) err() error {
+	return a.complaints(
+		complaint{a.Unaccounted, "are unaccounted for"},
+		complaint{a.Repeated, "came twice"},
+		complaint{a.Disordered, "came out of order"},
+		complaint{a.Damaged, "were damaged"},
+		complaint{a.Foreign, "are not of this run"},
+	)
+}
+
+// dropped says what was lost though it was reported.
+func (a *account) dropped() error {
+	return a.complaints(complaint{a.Dropped, "were dropped, by the broker's own report"})
+}
+
+type complaint struct {
+	n    int64
+	what string
+}
+
+func (a *account) complaints(all ...complaint) error {
 	var errs []error
-	for _, c := range []struct {
-		n    int64
-		what string
-	}{
-		{a.Unaccounted, "are unaccounted for"},
-		{a.Repeated, "came twice"},
-		{a.Disordered, "came out of order"},
-		{a.Damaged, "were damaged"},
-		{a.Foreign, "are not of this run"},
-	} {
+	for _, c := range all {
 		if c.n != 0 {
-			errs = append(errs, fmt.Errorf("%d of %d expected records %s", c.n, a.Expected, c.what))
+			errs = append(errs, fmt.Errorf("bench: %d of %d expected records %s", c.n, a.Expected, c.what))
 		}
 	}
 	return errors.Join(errs...)

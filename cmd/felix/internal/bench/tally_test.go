@@ -140,6 +140,9 @@ func TestTally(t *testing.T) {
 			if diff := cmp.Diff(got, c.want); diff != "" {
 				t.Errorf("(-got +want)\n%s", diff)
 			}
+			if err := got.dropped(); (err != nil) != (c.want.Dropped != 0) {
+				t.Errorf("dropped: %v", err)
+			}
 			switch err := got.err(); {
 			case (err != nil) != (c.bad != ""):
 				t.Errorf("error %v", err)

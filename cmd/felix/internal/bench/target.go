@@ -23,6 +23,7 @@ type moment string
 const (
 	momentLook    moment = "look"    // just look
 	momentCollect moment = "collect" // collect garbage first
+	momentTrim    moment = "trim"    // and give free memory back to the system
 	momentBegin   moment = "begin"   // the measured part begins: peak and profile start here
 	momentEnd     moment = "end"     // the measured part is over
 )

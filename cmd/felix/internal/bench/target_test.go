@@ -56,7 +56,7 @@ func TestStreamsComeAndGo(t *testing.T) {
 			if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 				t.Error(err)
 			}
-			made = append(made, req.Spec.Name.String())
+			made = append(made, req.Spec.String())
 			w.WriteHeader(http.StatusCreated)
 			_, _ = w.Write([]byte("{}"))
 		case r.Method == http.MethodDelete:

@@ -27,8 +27,8 @@ type window struct {
 	tallies []*tally
 	// patience is how long nothing may be delivered while something is owed.
 	patience time.Duration
-	sent    atomic.Int64
-	low     atomic.Int64 // no tally that is not gone has received fewer
+	sent     atomic.Int64
+	low      atomic.Int64 // no tally that is not gone has received fewer
 
 	// wake, if it is not nil, is poked by readers (see delivered), so that a closed
 	// loop of a few records is not paced by pollEvery.
@@ -122,7 +122,7 @@ func (w *window) delivered() {
 // reached says whether all that are not gone have received need records, and the
 // least that one of them has; if it is false, the count is of the one in the way.
 func (w *window) reached(need int64) (low int64, ok bool) {
-	low, any := int64(0), false
+	low, found := int64(0), false
 	n := len(w.tallies)
 	for k := range n {
 		i := (w.slowest + k) % n
@@ -135,11 +135,11 @@ func (w *window) reached(need int64) (low int64, ok bool) {
 			w.slowest = i
 			return got, false
 		}
-		if !any || got < low {
-			low, any = got, true
+		if !found || got < low {
+			low, found = got, true
 		}
 	}
-	if !any { // nobody is left to wait for
+	if !found { // nobody is left to wait for
 		return w.sent.Load(), true
 	}
 	return low, true
