@@ -24,8 +24,8 @@ build: ## Build bin/felix, a static binary stamped with the version
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' -o bin/felix ./cmd/felix
 
 .PHONY: run
-run: build ## Show it: a broker under ./data, a stream, a publisher and two readers
-	bin/felix demo hello --data $(DATA)
+run: build ## Show it: a broker under ./data, a stream, a publisher and two readers (FOR=10s ends it by itself)
+	bin/felix demo hello --data $(DATA) $(if $(FOR),--for $(FOR))
 
 .PHONY: image
 image: ## Build the container image (needs a container engine)

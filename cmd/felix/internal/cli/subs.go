@@ -114,15 +114,16 @@ func (a *app) printReaders(o *subsOptions, list admin.SubscriptionList) error {
 	return nil
 }
 
+// readerTable has first what says who is slow: a narrow terminal cuts the rest.
 func readerTable(list admin.SubscriptionList, style term.Style) *term.Table {
-	t := term.NewTable("STREAM", ">SHARD", ">ID", "STATE", ">LAG", ">BATCHES", ">BYTES", ">NEXT", ">DELIVERED", ">DROPPED", "ON-FULL", "PRINCIPAL", "REMOTE", "AGE")
+	t := term.NewTable("STREAM", ">SHARD", ">ID", "STATE", ">LAG", ">DROPPED", "PRINCIPAL", "REMOTE", ">BATCHES", ">BYTES", ">NEXT", ">DELIVERED", "ON-FULL", "AGE")
 	for _, s := range list.Subscriptions {
 		dropped := fmt.Sprint(s.Dropped)
 		if s.Dropped > 0 {
 			dropped = style.Bad(dropped)
 		}
-		t.Row(showStream(s.Namespace, s.Stream), s.Shard, s.ID, paintState(style, s.State), s.LagRecords, s.LagEntries, term.Bytes(s.LagBytes),
-			s.NextOffset, s.Delivered, dropped, s.OnFull, s.Principal, s.Remote, age(s.Since))
+		t.Row(showStream(s.Namespace, s.Stream), s.Shard, s.ID, paintState(style, s.State), s.LagRecords, dropped, s.Principal, s.Remote,
+			s.LagEntries, term.Bytes(s.LagBytes), s.NextOffset, s.Delivered, s.OnFull, age(s.Since))
 	}
 	return t
 }

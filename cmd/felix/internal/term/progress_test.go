@@ -10,22 +10,23 @@ import (
 func TestProgress(t *testing.T) {
 	var out bytes.Buffer
 	p := NewProgress(&out, "reading", 100)
-	p.begin = p.begin.Add(-time.Hour)
 	p.Add(10)
+	p.Done()
 	if out.Len() > 0 {
 		t.Fatalf("a buffer is no terminal, and got %q", out.String())
 	}
 
-	p.over = false // as if it were one
-	p.now = func() time.Time { return p.begin }
-	p.Add(10)
+	now := time.Now()
+	late := &lateWriter{w: &out, from: now.Add(quietFor), now: func() time.Time { return now }}
+	p = newProgress(late, "reading", 100) // as if it were one
+	p.Add(20)
 	if out.Len() > 0 {
 		t.Errorf("it appeared at once: %q", out.String())
 	}
-	p.now = func() time.Time { return p.begin.Add(quietFor) }
-	p.Add(10)
-	if got := out.String(); !strings.Contains(got, "reading") || !strings.Contains(got, "30/100") {
-		t.Errorf("after a while it says %q, want the label and 30/100", got)
+	now = now.Add(quietFor)
+	p.Add(80) // the last is never held back for the next redraw
+	if got := out.String(); !strings.Contains(got, "reading") || !strings.Contains(got, "100/100") {
+		t.Errorf("after a while it says %q, want the label and 100/100", got)
 	}
 	p.Done()
 	before := out.Len()
