@@ -28,7 +28,6 @@ const (
 
 // park waits until there may be something to write; false: nobody wants it any more.
 func (f *feeder) park() bool {
-	f.sub.SetState(stream.Waiting)
 	g := f.group
 	g.mu.Lock()
 	here := g.put(f)

@@ -22,6 +22,10 @@ const (
 	Blocked
 )
 
+// blockedAfter is how long a write is under way before its subscription is called
+// blocked.
+const blockedAfter = time.Second
+
 func (s State) String() string {
 	return [...]string{"waiting", "live", "behind", "blocked"}[min(s, Blocked)]
 }
@@ -95,7 +99,8 @@ type Subscription struct {
 	overflow  atomic.Bool // a blocked sequencer gave it up
 	delivered atomic.Uint64
 	dropped   atomic.Uint64
-	state     atomic.Uint32
+	state     atomic.Uint32 // Waiting, Live or Behind
+	handed    atomic.Int64  // when the piece under way was handed out, ns since the epoch; 0: none is
 
 	stop      chan struct{}
 	stopOnce  sync.Once
@@ -168,8 +173,14 @@ func (s *Subscription) Close() {
 	s.releasePage()
 }
 
-// SetState notes what the feeder is doing, for Info.
-func (s *Subscription) SetState(st State) { s.state.Store(uint32(st)) }
+// doing is what the subscription is at, for people. A piece that was handed out a
+// while ago and is not written yet is a reader that does not read.
+func (s *Subscription) doing() State {
+	if h := s.handed.Load(); h != 0 && s.shard.cfg.Now().UnixNano()-h > int64(blockedAfter) {
+		return Blocked
+	}
+	return State(s.state.Load())
+}
 
 func (s *Subscription) position() position { return position{s.entries.Load(), s.bytes.Load()} }
 
@@ -179,7 +190,7 @@ func (s *Subscription) Info() SubscriptionInfo {
 	next := s.next.Load()
 	i := SubscriptionInfo{
 		ID: s.opts.ID, Stream: s.shard.cfg.Name, Shard: s.shard.cfg.Shard, Conn: s.opts.Conn, Principal: s.opts.Principal,
-		State: State(s.state.Load()), OnFull: s.queue.OnFull, Next: next, Live: s.live, Mark: mark,
+		State: s.doing(), OnFull: s.queue.OnFull, Next: next, Live: s.live, Mark: mark,
 		LagRecords: mark - min(next, mark), Delivered: s.delivered.Load(), Dropped: s.dropped.Load(), Since: s.since,
 	}
 	if s.armed.Load() {
@@ -204,7 +215,7 @@ func (s *Subscription) Next(maxBytes, pageBytes int) (Piece, Status) {
 		}
 		if len(s.rest) > 0 {
 			if p, ok := s.piece(s.rest, maxBytes); ok {
-				return p, Ready
+				return s.hand(p, Behind), Ready
 			}
 			continue
 		}
@@ -247,7 +258,7 @@ func (s *Subscription) fromRing(mark uint64, maxBytes int) (Piece, Status, bool)
 	after := c.next.Load() // before visible: once it is set, visible is final
 	if vis := int(c.visible.Load()); s.cur.at < vis {
 		p, ok := s.piece(c.buf[s.cur.at:vis], maxBytes)
-		return p, Ready, ok
+		return s.hand(p, Live), Ready, ok
 	}
 	switch {
 	case after != nil:
@@ -260,6 +271,13 @@ func (s *Subscription) fromRing(mark uint64, maxBytes int) (Piece, Status, bool)
 		return Piece{}, s.idle(mark), true
 	}
 	return Piece{}, 0, false
+}
+
+// hand notes that a piece is handed out.
+func (s *Subscription) hand(p Piece, st State) Piece {
+	s.state.Store(uint32(st))
+	s.handed.Store(s.shard.cfg.Now().UnixNano())
+	return p
 }
 
 // pass moves over hidden offsets up to to.
@@ -275,6 +293,7 @@ func (s *Subscription) idle(mark uint64) Status {
 		return s.ended(r, nil)
 	}
 	s.idleAt = mark
+	s.state.Store(uint32(Waiting))
 	s.over = false // it got everything after all
 	return Idle
 }
@@ -369,6 +388,7 @@ func (s *Subscription) plain(frames []byte) []byte {
 
 // Advance moves the cursor over a piece that has reached the QUIC stream.
 func (s *Subscription) Advance(p Piece) {
+	s.handed.Store(0)
 	s.next.Store(p.Next)
 	s.entries.Add(uint64(p.entries))
 	s.bytes.Add(uint64(p.size))
