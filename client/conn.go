@@ -24,8 +24,10 @@ type conn struct {
 	features wire.Features
 	events   *matcher
 
-	// subs counts the subscriptions that use the connection or are about to. Guarded by pool.mu.
-	subs int
+	// Guarded by pool.mu: subs counts the subscriptions that use the connection or are about to; retiring says that the
+	// broker is shutting down, so that nothing new is begun here.
+	subs     int
+	retiring bool
 
 	mu sync.Mutex
 	// spare is the authenticated stream that the connection began with, until somebody needs a stream. Guarded by mu.

@@ -201,6 +201,9 @@ func (cn *conn) requestError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case isAnswer(err):
+		if isDraining(err) {
+			cn.client.pool.retire(cn)
+		}
 		return err
 	}
 	if !cn.alive() {

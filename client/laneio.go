@@ -103,22 +103,17 @@ func (l *lane) backOff(ctx context.Context, r *retry) error {
 
 // connect opens a stream and, for an idempotent lane, gets its producer id.
 func (l *lane) connect(ctx context.Context) (*laneStream, error) {
-	c := l.p.client
 	l.p.mu.Lock()
 	addr := l.addr
 	l.p.mu.Unlock()
-	cn, err := c.pool.get(ctx, addr, false)
+	cn, st, err := l.openStream(ctx, addr)
+	if isDraining(err) { // that connection is not used any more: another one may serve
+		cn, st, err = l.openStream(ctx, "")
+	}
 	if err != nil {
 		l.p.mu.Lock()
 		l.addr = "" // ask any other broker the next time
 		l.p.mu.Unlock()
-		return nil, err
-	}
-	if err := l.supported(cn); err != nil {
-		return nil, err
-	}
-	st, err := cn.open(ctx)
-	if err != nil {
 		return nil, err
 	}
 	if l.p.cfg.Idempotent && !l.hasProducer {
@@ -128,6 +123,24 @@ func (l *lane) connect(ctx context.Context) (*laneStream, error) {
 		}
 	}
 	return &laneStream{control: st, addr: cn.addr, dead: make(chan struct{})}, nil
+}
+
+// openStream opens a stream at a broker, "" for any.
+func (l *lane) openStream(ctx context.Context, addr string) (*conn, *control, error) {
+	cn, err := l.p.client.pool.get(ctx, addr, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.supported(cn); err != nil {
+		return nil, nil, err
+	}
+	st, err := cn.open(ctx)
+	return cn, st, err
+}
+
+func isDraining(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code == wire.CodeDraining
 }
 
 // supported says whether the broker takes what this publisher sends.

@@ -67,12 +67,22 @@ func (p *pool) get(ctx context.Context, target string, slot bool) (*conn, error)
 // pick finds a connection that fits. The lock is held.
 func (p *pool) pick(target string, slot bool) *conn {
 	for _, cn := range p.conns {
-		if cn.alive() && (target == "" || cn.addr == target) &&
+		if cn.alive() && !cn.retiring && (target == "" || cn.addr == target) &&
 			(!slot || cn.subs < p.client.cfg.MaxSubscriptionsPerConn) {
 			return cn
 		}
 	}
 	return nil
+}
+
+// retire begins nothing new on a connection: its broker is shutting down. The others are asked first from now on.
+func (p *pool) retire(cn *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !cn.retiring {
+		cn.retiring = true
+		p.book.demote(cn.addr)
+	}
 }
 
 // release gives a subscription's place back.

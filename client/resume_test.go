@@ -315,3 +315,45 @@ func TestResumeRefusedForGood(t *testing.T) {
 		t.Errorf("got %+v, want forbidden", e)
 	}
 }
+
+// A broker that is shutting down sends what is new away: it goes to the other one at once, publishes too.
+func TestDrainingBroker(t *testing.T) {
+	identity, err := fakebroker.NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := fakebroker.NewStore()
+	store.Append(demoKey, payloads(3)...)
+	var draining atomic.Bool
+	first := startBroker(t, fakebroker.Config{Identity: identity, Store: store, Hooks: fakebroker.Hooks{
+		Auth: func(*wire.Auth) wire.Message {
+			if draining.Load() {
+				return &wire.ErrorMsg{Message: "shutting down", Code: "draining", Retry: "retry"}
+			}
+			return nil
+		},
+		Events: ender(func(s *fakebroker.Sub) {
+			s.DeliverTo(0, 2)
+			draining.Store(true)
+			s.Finish(&wire.ShardMoved{SubscriptionID: s.ID})
+		}),
+	}})
+	second := startBroker(t, fakebroker.Config{Identity: identity, Store: store})
+	c := dial(t, configFor(first, second))
+	sub := subscribe(t, c, demo, SubscribeConfig{Start: Earliest()})
+	if diff := cmp.Diff(listed(0, 3), next(t, sub, 3)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if len(second.Subs()) != 1 {
+		t.Error("the other broker does not serve the subscription")
+	}
+	// The connection to the first broker still lives.
+	if n := len(c.Connections()); n != 2 {
+		t.Errorf("%d connections, want 2", n)
+	}
+	for range 3 {
+		if _, err := c.Publish(testContext(t), demo, Message{Payload: []byte("x")}); err != nil {
+			t.Errorf("publish: %v", err)
+		}
+	}
+}
