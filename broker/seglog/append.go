@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -97,7 +98,9 @@ func (l *Log) writeFailed(w *writer, pos int64, n int, err error) error {
 	}
 	if n > 0 {
 		l.badTail = true
-		if cutErr := l.cutBadTail(w, pos); cutErr != nil {
+		if cutErr := l.cutBadTail(w, pos); errors.Is(cutErr, ErrPoisoned) {
+			return cutErr // they may be back: that is not a plain refusal
+		} else if cutErr != nil {
 			l.log.Warn("bytes of a failed append stay behind the end for now", "dir", l.cfg.Dir, "err", cutErr)
 		}
 	} else {

@@ -152,6 +152,8 @@ func (l *Log) fillSegment(w *writer, limit int64) error {
 		}
 		w.fill.finish(to)
 		if err := f.Datasync(); err != nil {
+			// The flush was of records as well.
+			l.poison(fmt.Errorf("%w: flush %s: %w", ErrPoisoned, w.seg.path, err))
 			return err
 		}
 	}

@@ -49,6 +49,9 @@ type Log struct {
 	next    atomic.Uint64 // first offset not written
 	durable atomic.Uint64 // first offset not known to be on disk; never above next
 	oldest  atomic.Uint64 // first offset kept
+	// stateFrom is the base of the newest segment with an intact owner's state: it
+	// and what follows is needed to rebuild the owner's state.
+	stateFrom atomic.Uint64
 
 	// mu guards what follows; it is never held across I/O or a callback.
 	mu       sync.Mutex

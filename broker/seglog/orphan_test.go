@@ -48,7 +48,7 @@ func TestIndexAndSegmentOrphans(t *testing.T) {
 		{name: "index empty", damage: func(d *disk) { d.write(index(1), nil) }, corrupt: -1},
 		{name: "index garbage", damage: func(d *disk) { d.write(index(n-2), garbage) }, corrupt: -1},
 		{name: "index flipped", damage: func(d *disk) { d.flip(index(1), 80, 2) }, corrupt: -1},
-		{name: "index cut", damage: func(d *disk) { d.write(index(n-2), d.read(index(n-2))[:90]) }, corrupt: -1},
+		{name: "index cut", damage: func(d *disk) { d.write(index(n-2), d.read(index(n - 2))[:90]) }, corrupt: -1},
 		{name: "index of another segment", damage: func(d *disk) { d.write(index(2), d.read(index(1))) }, corrupt: -1},
 		{name: "stale index", damage: func(d *disk) {
 			x, err := readIndex(d.fs, index(1), bases[1], testIncarnation)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"sort"
 
 	"felix.dev/felix/broker/vfs"
@@ -138,28 +139,30 @@ func (c *Cursor) readOn(limit uint64, maxBytes int, buf *[]byte, page *Page) (st
 // into the caller's buffer and the frames moved together in place: what is written
 // never overtakes what is still to be parsed, because headers are left out.
 func (c *Cursor) readSegment(f vfs.File, limit uint64, maxBytes int, buf *[]byte, page *Page) (stop bool, err error) {
-	following := c.seg.following.Load()
+	endOffset := uint64(math.MaxUint64)
+	if f := c.seg.following.Load(); f != nil {
+		endOffset = f.base // zeros may follow
+	}
 	end := c.seg.end.Load()
 	window := int64(max(maxBytes, minWindow))
 	for {
-		switch {
-		case c.next >= limit:
-			return true, nil
-		case following != nil && c.at == following.base:
-			return false, nil
+		if c.next >= limit || c.at >= endOffset {
+			return c.next >= limit, nil
 		}
 		raw, err := c.fetch(f, min(window, end-c.pos), buf)
 		if err != nil {
 			return false, err
 		}
-		need, stop, err := c.parse(raw, limit, maxBytes, page)
+		need, stop, err := c.parse(raw, min(limit, endOffset), maxBytes, page)
 		switch {
 		case page.Records > 0:
 			return stop, nil // an error behind them is met again by the next read
 		case err != nil:
 			return false, err
+		case stop && endOffset <= limit && c.next < endOffset:
+			return false, c.damage(errNoContinue) // a record reaches into the next segment
 		case stop:
-			return true, nil
+			return c.next >= limit || limit < endOffset, nil
 		case need > 0:
 			if c.pos+need > end || int64(len(raw)) < min(window, end-c.pos) && need <= window {
 				return false, c.damage(errShort)
@@ -186,7 +189,7 @@ func (c *Cursor) fetch(f vfs.File, n int64, buf *[]byte) ([]byte, error) {
 }
 
 // parse takes records out of raw, the bytes at the cursor's position, and moves the
-// cursor behind those it took. need is how many bytes the next record takes if raw
+// cursor behind those it took, up to limit. need is how many bytes the next record takes if raw
 // doesn't hold it all and nothing was put into the page.
 func (c *Cursor) parse(raw []byte, limit uint64, maxBytes int, page *Page) (need int64, stop bool, err error) {
 	r, w := 0, 0
@@ -195,6 +198,9 @@ func (c *Cursor) parse(raw []byte, limit uint64, maxBytes int, page *Page) (need
 		page.Frames = raw[:w]
 	}()
 	for {
+		if c.next >= limit {
+			return 0, true, nil
+		}
 		if r > len(raw) { // records before the one asked for were passed
 			return 0, false, nil
 		}

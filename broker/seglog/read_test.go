@@ -380,7 +380,7 @@ func TestManyHistoryReaders(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	for range 400 {
+	for range 200 {
 		for i, c := range cursors {
 			p, err := c.Read(l.Next(), page, bufs[i])
 			if err != nil {

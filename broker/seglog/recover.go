@@ -170,6 +170,7 @@ func (l *Log) recoverSegments(segs []*segment, floor uint64, rec *Recovery) erro
 	last := segs[len(segs)-1]
 	l.oldest.Store(segs[0].base)
 	from := l.restoreState(segs, rec)
+	l.stateFrom.Store(rec.StateFrom)
 	for i, s := range segs[:len(segs)-1] {
 		err := l.checkSealed(s, i >= from, i == len(segs)-2, rec)
 		if bad, ok := errors.AsType[*CorruptionError](err); ok {

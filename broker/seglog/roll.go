@@ -41,6 +41,7 @@ func (l *Log) roll() error {
 	l.segs.Store(&grown)
 	l.listMu.Unlock()
 	l.active.Store(w)
+	l.stateFrom.Store(base)
 	if old != nil {
 		old.seg.following.Store(w.seg)
 		l.mu.Lock()

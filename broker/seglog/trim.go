@@ -8,7 +8,8 @@ import (
 )
 
 // Trim applies the retention of Config: it removes whole segments, oldest first,
-// never the active one and never anything that isn't durable. The log does so by
+// never the active one, never anything that isn't durable, and never what is needed
+// to rebuild the owner's state. The log does so by
 // itself when a segment is closed and, with MaxAge, from time to time. Readers that
 // are inside a segment finish their read. After an error the rest is tried again by
 // the next call.
@@ -29,7 +30,7 @@ func (l *Log) Trim() (removed int, err error) {
 			return removed, err
 		}
 		s := (*l.segs.Load())
-		if len(s) < 2 || s[1].base > l.durable.Load() {
+		if len(s) < 2 || s[1].base > min(l.durable.Load(), l.stateFrom.Load()) {
 			return removed, nil
 		}
 		oldest := s[0]

@@ -38,8 +38,9 @@
 //
 // When a fault makes Datasync fail, the dirty sectors count as clean but do not
 // get to the platter: programs still see them, later flushes succeed without them,
-// a power cut takes them. That is how Linux behaves. Writing them again makes them
-// dirty again.
+// a power cut takes them. Every other open handle of the file gets an error from its
+// next flush, once; handles opened later get none. That is how Linux behaves. Writing
+// the sectors again makes them dirty again.
 //
 // # Faults
 //

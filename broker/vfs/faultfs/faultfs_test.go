@@ -221,10 +221,16 @@ func TestFailedDatasyncLosesWhatItClaims(t *testing.T) {
 	f.Inject(Fault{Op: OpDatasync, Skip: 1})
 	do(t, h.Datasync())
 	write(t, h, []byte("SECND"), 0)
+	other := create(t, f, "/f")
 	if err := h.Datasync(); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("datasync: %v", err)
 	}
 	do(t, h.Datasync()) // like Linux, it says that all is well
+	if err := other.Datasync(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("the other handle isn't told: %v", err)
+	}
+	do(t, other.Datasync())
+	do(t, other.Close())
 	if got := content(t, f, "/f"); got != "SECND" {
 		t.Errorf("programs see %q", got)
 	}

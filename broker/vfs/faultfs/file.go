@@ -15,6 +15,7 @@ type file struct {
 	name     string
 	writable bool
 	closed   bool
+	failures int // of node, as far as this handle has told
 }
 
 func (f *file) Name() string { return f.name }
@@ -107,9 +108,15 @@ func (f *file) Datasync() error {
 	}
 	if fault != nil {
 		clear(f.node.dirty)
+		f.node.failures++
+		f.failures = f.node.failures
 		return pathErr(OpDatasync, f.name, fault.Err)
 	}
 	f.node.flush()
+	if f.failures < f.node.failures { // met by another handle
+		f.failures = f.node.failures
+		return pathErr(OpDatasync, f.name, syscall.EIO)
+	}
 	return nil
 }
 

@@ -48,6 +48,8 @@ type node struct {
 	disk  []byte             // what is on the platter
 	dirty map[int64]struct{} // sectors of data that a flush has to copy
 
+	failures int // flushes that failed
+
 	// A directory.
 	names   map[string]*node // what programs see
 	durable map[string]*node // what is on the platter
@@ -156,7 +158,7 @@ func (f *FS) OpenFile(name string, flag int, _ fs.FileMode) (vfs.File, error) {
 		n.truncate(0)
 	}
 	f.open++
-	return &file{fs: f, node: n, name: name, writable: writable}, nil
+	return &file{fs: f, node: n, name: name, writable: writable, failures: n.failures}, nil
 }
 
 // Rename implements vfs.FS.
