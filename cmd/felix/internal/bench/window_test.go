@@ -90,6 +90,7 @@ func TestWindowGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		readers := tallies(2)
 		w := newWindow(1, readers, false)
+		w.patience = time.Second
 		if err := w.acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -124,6 +125,7 @@ func TestWindowIsPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		readers := tallies(1)
 		w := newWindow(1, readers, false)
+		w.patience = time.Second
 		go func() {
 			for range 5 {
 				time.Sleep(w.patience * 3 / 4)
