@@ -265,12 +265,16 @@ func TestInterrupted(t *testing.T) {
 	var out strings.Builder
 	cmd.SetOut(&out)
 	cmd.SetErr(t.Output())
-	cmd.SetArgs([]string{"bench", "fanout", "--size", "100", "--duration", "1h", "--json"})
+	dir := t.TempDir()
+	cmd.SetArgs([]string{"bench", "fanout", "--size", "100", "--duration", "1h", "--dir", dir, "--json"})
 	time.AfterFunc(500*time.Millisecond, cancel)
 	if err := cmd.ExecuteContext(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if out.Len() > 0 {
 		t.Errorf("it printed %q", out.String())
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v behind, %v", left, err)
 	}
 }

@@ -34,8 +34,8 @@ type reach struct {
 	CAFile string `json:"ca_file"`
 }
 
-// startProcess runs a command that speaks as serveCommands does. The process is
-// killed when ctx ends.
+// startProcess runs a command that speaks as serveCommands does. When ctx ends the
+// process is told to, and killed only if it does not.
 func startProcess(ctx context.Context, command, env []string) (*process, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // it is this program
 	cmd.Env = append(os.Environ(), env...)
@@ -45,6 +45,7 @@ func startProcess(ctx context.Context, command, env []string) (*process, error) 
 	if err != nil {
 		return nil, fmt.Errorf("bench: broker process: %w", err)
 	}
+	cmd.Cancel = in.Close // a process that is killed leaves its data behind
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("bench: broker process: %w", err)
