@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"felix.dev/felix/broker"
 	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/wire"
 	"felix.dev/felix/client"
@@ -129,6 +130,8 @@ func verdict(err error) string {
 		return helpsNot
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return helps + " once there is room"
+	case errors.Is(err, broker.ErrLocked):
+		return helps + " once that broker has ended"
 	case errors.Is(err, syscall.EADDRINUSE):
 		return helps + " once the address is free, and so does another address"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
