@@ -24,9 +24,14 @@ type fakeLog struct {
 	oldest  uint64
 	fail    error
 	appends int
+	during  func([]seglog.Record) // called by the next Append, before it reads the records
 }
 
 func (l *fakeLog) Append(rs []seglog.Record) error {
+	if f := l.during; f != nil {
+		l.during = nil
+		f(rs)
+	}
 	l.mu.Lock()
 	if l.fail != nil {
 		l.mu.Unlock()

@@ -46,7 +46,8 @@ func (s *Subscription) owed(entries, bytes int) bool {
 // lose is where the bound, or a memory stream's ring, ends: the cursor's offset is
 // the first that is not delivered.
 func (s *Subscription) lose() {
-	next, mark := s.next.Load(), s.shard.mark.Load()
+	next := s.next.Load()
+	mark := max(s.shard.mark.Load(), next) // the ring shows a commit before the mark does
 	s.dropped.Add(mark - next)
 	if s.Lagged() {
 		s.ended(EndLagged, nil)
@@ -85,6 +86,9 @@ func (s *Subscription) checkEnd() (Status, bool) {
 func (s *Subscription) ended(r EndReason, err error) Status {
 	if s.end.Reason == 0 {
 		s.end = End{Reason: r, Next: s.next.Load(), Err: err}
+		if s.queue.OnFull == Block { // its client is yet to be told, which publishers need not wait for
+			s.shard.blockers.remove(s)
+		}
 	}
 	return Ended
 }

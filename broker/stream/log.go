@@ -35,18 +35,21 @@ type segments struct{ *seglog.Log }
 func (s segments) Reader(from uint64) Reader { return s.NewCursor(from) }
 
 // appendError says what a failed append means to the publishers in it: nothing of
-// it was written, so that sending again is safe, unless the log says otherwise.
+// it was written, so that sending again is safe, unless the log is poisoned. Then
+// nobody knows what the failed write left on the disk.
 func appendError(err error) *Error {
 	switch {
 	case errors.Is(err, seglog.ErrDiskFull), errors.Is(err, seglog.ErrReadOnly):
 		return &Error{Code: wire.CodeOverloaded, Retry: wire.RetryAfter, RetryAfter: diskRetry, Reason: "storage", Message: "the log cannot be written now", Err: err}
+	case errors.Is(err, seglog.ErrPoisoned):
+		return commitError(err)
 	case errors.Is(err, seglog.ErrClosed):
 		return &Error{Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: "not_ready", Message: "the shard is closing", Err: err}
 	}
-	return &Error{Code: wire.CodeStorage, Retry: wire.RetryNow, Message: "the log refuses writes", Err: err}
+	return &Error{Code: wire.CodeStorage, Retry: wire.RetryAfter, RetryAfter: diskRetry, Message: "the log refuses writes; nothing was written", Err: err}
 }
 
-// commitError is for publishes that were written but whose commit failed.
+// commitError is for publishes that may have been written but are not committed.
 func commitError(err error) *Error {
 	return &Error{Code: wire.CodeStorage, Retry: wire.RetryOutcomeUnknown, Message: "the write could not be confirmed", Err: err}
 }

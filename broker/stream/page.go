@@ -11,13 +11,20 @@ import (
 // behind; larger ones, for a frame that is larger, are not kept.
 var pages sync.Pool
 
-const keptPage = 512 << 10
+const (
+	keptPage = 512 << 10
+	keptConv = 64 << 10 // of a reader that waits; a piece is smaller
+)
 
 // readPage reads the next page of history. It says failed with the status to give
 // when there is none.
 func (s *Subscription) readPage(mark uint64, pageBytes int) (Status, bool) {
 	if s.shard.log == nil { // the ring was all there was
-		s.lose()
+		if _, ok := s.shard.tail.oldest(); ok {
+			s.lose()
+		} else { // as the mark was looked at before, what is below it is hidden
+			s.pass(mark)
+		}
 		return 0, false
 	}
 	if s.page == nil {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,17 +73,32 @@ func (b *blockers) signal() {
 	}
 }
 
-// full finds a subscription without room and ends those that had none for limit.
-// It returns when the next one's time is up.
-func (b *blockers) full(tail position, now time.Time, limit time.Duration) (deadline time.Time, held bool) {
+// oldest is the position that a memory shard's ring must keep batches from: what a
+// blocking subscription still needs is not evicted.
+func (b *blockers) oldest() (at position) {
+	at = position{math.MaxUint64, math.MaxUint64}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := range b.subs {
+		if p := s.position(); p.bytes < at.bytes {
+			at = p
+		}
+	}
+	return at
+}
+
+// full finds a subscription without room behind what is staged, and ends those that
+// had none for limit. It returns when the next one's time is up.
+func (b *blockers) full(staged, committed position, now time.Time, limit time.Duration) (deadline time.Time, held bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for s, since := range b.subs {
-		if !s.queue.full(tail.minus(s.position())) {
+		at := s.position()
+		if !s.queue.full(staged.minus(at)) {
 			b.subs[s] = time.Time{}
 			continue
 		}
-		if since.IsZero() {
+		if since.IsZero() || committed.minus(at) == (position{}) { // the log keeps it waiting
 			since = now
 			b.subs[s] = now
 		}
@@ -101,25 +117,28 @@ func (b *blockers) full(tail position, now time.Time, limit time.Duration) (dead
 
 // waitForRoom is OnFull: Block. It waits until no blocking subscription is full,
 // ends the ones that stay full for the block timeout, and gives up for the claim at
-// hand after the publish wait: those publishers are told and nothing was written.
-func (s *Shard) waitForRoom() error {
+// hand when its first publish has waited for the publish wait: those publishers are
+// told and nothing was written.
+func (s *Shard) waitForRoom(c *claim) error {
 	if !s.blockers.any() {
 		return nil
 	}
 	b := &s.blockers
 	b.waiting.Store(true)
 	defer b.waiting.Store(false)
-	start := s.cfg.Now()
+	since := c.publishes[0].since
 	for {
 		now := s.cfg.Now()
-		deadline, full := b.full(s.staging.at, now, s.cfg.BlockTimeout)
+		if since.IsZero() { // the subscription is newer than the publish
+			since = now
+		}
+		deadline, full := b.full(s.staging.at, s.tail.position(), now, s.cfg.BlockTimeout)
 		if !full {
-			s.watchers.wake() // who was just ended may be parked
 			return nil
 		}
-		giveUp := start.Add(s.cfg.PublishWait)
+		giveUp := since.Add(s.cfg.PublishWait)
 		if !now.Before(giveUp) {
-			s.blocked.Add(1)
+			s.blocked.Add(uint64(len(c.publishes)))
 			return &Error{
 				Code: wire.CodeOverloaded, Retry: wire.RetryAfter, RetryAfter: blockedRetry, Reason: "subscriber_blocking",
 				Message: "a subscriber under OnFull=Block has no room; nothing was written",

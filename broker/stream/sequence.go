@@ -1,7 +1,10 @@
 package stream
 
 import (
+	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"felix.dev/felix/broker/seglog"
 	"felix.dev/felix/broker/wire"
@@ -30,6 +33,7 @@ type queue struct {
 
 // claim is what one append takes: some publishes, encoded into some frames.
 type claim struct {
+	users     atomic.Int32 // the sequencer while it appends, and who answers; the last one releases
 	publishes []*Publish
 	echoes    []*Publish // re-sent batches, answered with the first one's commit
 	frames    []staged
@@ -42,7 +46,6 @@ type staged struct {
 	c       *chunk
 	upTo    int
 	entries int
-	end     uint64
 }
 
 // staging is where the next frame goes: the ring's end as the sequencer sees it,
@@ -59,6 +62,10 @@ type staging struct {
 func (s *Shard) Publish(p *Publish) {
 	if p.HasProducer {
 		p.digest = digestOf(p.Records)
+	}
+	p.since = time.Time{}
+	if s.blockers.any() {
+		p.since = s.cfg.Now()
 	}
 	q := &s.queue
 	q.mu.Lock()
@@ -96,7 +103,8 @@ func (s *Shard) begin() {
 }
 
 // sequence is the sequencer: one at a time, while there is something to take. A
-// publisher's goroutine (inline) does it for a bounded time and never waits in it.
+// publisher's goroutine (inline) does it for a bounded time and never waits in it:
+// a blocking subscription that is newer than the look at the blockers cannot be full.
 func (s *Shard) sequence(inline bool) {
 	q := &s.queue
 	for n := 0; ; n++ {
@@ -113,9 +121,11 @@ func (s *Shard) sequence(inline bool) {
 		}
 		c := q.take()
 		q.mu.Unlock()
-		if err := s.waitForRoom(); err != nil {
-			c.fail(err)
-			continue
+		if !inline {
+			if err := s.waitForRoom(c); err != nil {
+				c.fail(err)
+				continue
+			}
 		}
 		s.append(c)
 	}
@@ -123,13 +133,16 @@ func (s *Shard) sequence(inline bool) {
 
 var claims sync.Pool
 
-// release gives a claim back once all its publishes are answered.
+// release is called by each user of a claim; the last one gives it back.
 func (c *claim) release() {
+	if c.users.Add(-1) > 0 {
+		return
+	}
 	clear(c.publishes)
 	clear(c.echoes)
 	clear(c.frames)
 	clear(c.records)
-	*c = claim{publishes: c.publishes[:0], echoes: c.echoes[:0], frames: c.frames[:0], records: c.records[:0]}
+	c.publishes, c.echoes, c.frames, c.records = c.publishes[:0], c.echoes[:0], c.frames[:0], c.records[:0]
 	claims.Put(c)
 }
 
@@ -144,6 +157,7 @@ func (q *queue) take() *claim {
 	if !ok {
 		c = new(claim)
 	}
+	c.users.Store(1)
 	c.publishes = append(c.publishes, q.waiting[:n]...)
 	rest := copy(q.waiting, q.waiting[n:])
 	clear(q.waiting[rest:])
@@ -180,15 +194,21 @@ func (s *Shard) append(c *claim) {
 		s.commit(c)
 		return
 	}
+	c.users.Add(1) // it may be answered before the log has done reading it
+	defer c.release()
 	s.queue.mu.Lock()
 	s.queue.inflight = append(s.queue.inflight, c)
 	s.queue.mu.Unlock()
 	if err := s.log.Append(c.records); err != nil {
 		s.producers.forget()
+		failure := appendError(err)
+		if errors.Is(err, seglog.ErrPoisoned) { // before the log's own word
+			s.failed.Store(failure)
+		}
 		if s.queue.remove(c) { // else the log was poisoned and the claim is answered
 			s.tail.unstage(place.c, place.n)
 			s.next, s.staging = from, place
-			c.fail(appendError(err))
+			c.fail(failure)
 		}
 		return
 	}
@@ -243,6 +263,10 @@ func (s *Shard) echo(c *claim, p *Publish, first batchMark) {
 		c.echoes = append(c.echoes, p)
 		return
 	}
+	if first.end() <= s.mark.Load() {
+		p.Done(Result{Offset: p.offset})
+		return
+	}
 	s.queue.mu.Lock()
 	for _, earlier := range s.queue.inflight {
 		if first.end() <= earlier.end {
@@ -293,11 +317,11 @@ func (s *Shard) stage(c *claim, i int, now int64) (after int) {
 		})
 	}
 	s.next += uint64(count)
-	s.staging = staging{k, k.staged, s.next, s.staging.at.plus(1, size)}
+	s.staging = staging{c: k, n: k.staged, end: s.next, at: s.staging.at.plus(1, size)}
 	if n := len(c.frames); n > 0 && c.frames[n-1].c == k {
-		c.frames[n-1] = staged{k, k.staged, c.frames[n-1].entries + 1, s.next}
+		c.frames[n-1] = staged{k, k.staged, c.frames[n-1].entries + 1}
 	} else {
-		c.frames = append(c.frames, staged{k, k.staged, 1, s.next})
+		c.frames = append(c.frames, staged{k, k.staged, 1})
 	}
 	return j
 }
@@ -365,7 +389,7 @@ func (s *Shard) commit(cs ...*claim) {
 	}
 	for _, c := range cs {
 		for _, f := range c.frames {
-			s.tail.show(f.c, f.upTo, f.entries, f.end)
+			s.tail.show(f.c, f.upTo, f.entries)
 		}
 	}
 	s.mark.Store(cs[len(cs)-1].end)

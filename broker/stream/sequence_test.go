@@ -112,6 +112,24 @@ func TestAFailedSyncPoisonsTheShard(t *testing.T) {
 	}
 }
 
+// A log that fails while it is given a claim still reads it: the claim is not used
+// again before Append has returned.
+func TestAClaimStaysWhileItIsAppended(t *testing.T) {
+	l := &fakeLog{}
+	s := openShard(t, Config{}, l)
+	l.during = func(rs []seglog.Record) {
+		s.logCommitted(0, errors.New("sync: input/output error")) // an earlier flush
+		mustPublish(t, openShard(t, Config{}, nil), "of another shard, with the next free claim")
+		if rs[0].Kind != seglog.KindEvents || rs[0].Count != 1 || len(rs[0].Frame) == 0 {
+			t.Errorf("the record under way became %+v", rs[0])
+		}
+	}
+	var e *Error
+	if r := <-publish(s, "x"); !errors.As(r.Err, &e) || e.Retry != wire.RetryOutcomeUnknown {
+		t.Errorf("told %v", r.Err)
+	}
+}
+
 // B12: a lone event is on its way at once; there is no timer to wait for.
 func TestALoneEventDoesNotWait(t *testing.T) {
 	s := openShard(t, Config{}, nil)
@@ -226,6 +244,33 @@ func TestIdempotentResendWhileInFlight(t *testing.T) {
 			t.Errorf("the retry: %+v", r)
 		}
 	})
+}
+
+// A re-sent batch that is committed waits for no other.
+func TestIdempotentResendOfACommittedBatch(t *testing.T) {
+	l := &fakeLog{}
+	s := openShard(t, Config{}, l)
+	first := idempotent(s, 1, 0, "a")
+	l.commit()
+	<-first
+	for range claimPublishes {
+		publish(s, "x")
+	}
+	var again []<-chan Result
+	for range claimPublishes {
+		again = append(again, idempotent(s, 1, 0, "a"))
+	}
+	if l.Next() == 1 || s.Mark() != 1 {
+		t.Fatalf("written %d, committed %d: the case needs a claim in flight", l.Next(), s.Mark())
+	}
+	select {
+	case r := <-again[0]:
+		if r.Err != nil || r.Offset != 0 {
+			t.Errorf("%+v", r)
+		}
+	default:
+		t.Error("a committed batch waits for a later commit")
+	}
 }
 
 // B16, B25: whatever the schedule, every reader sees start..end with no hole and no

@@ -24,7 +24,9 @@ type Config struct {
 	Shard uint32
 	// TailBytes bounds the ring of newest batches (64 MiB).
 	TailBytes int64
-	// Queue bounds the lag of a subscription (4096 entries, 128 MiB, DropNew).
+	// Queue bounds the lag of a subscription (4096 entries, 128 MiB, DropNew). Of a
+	// memory shard under Block it is at most TailBytes, because the ring then keeps
+	// what a reader still needs.
 	Queue Queue
 	// BlockTimeout is how long a subscription may hold publishers up under Block
 	// before it is ended as lagged (30 s).
@@ -98,7 +100,7 @@ func (c *Config) Validate() error {
 	if c.BlockTimeout < 0 || c.PublishWait < 0 || c.PollInterval < 0 {
 		bad("a timeout", min(c.BlockTimeout, c.PublishWait, c.PollInterval))
 	}
-	if c.BatchEvents < 0 || c.BatchBytes < 0 || c.BatchBytes > wire.MaxPayload {
+	if c.BatchEvents < 0 || c.BatchBytes < 0 || c.BatchBytes > wire.MaxRecordsBytes {
 		bad("batch bounds", fmt.Sprintf("%d events, %d bytes", c.BatchEvents, c.BatchBytes))
 	}
 	return errors.Join(errs...)
@@ -172,7 +174,11 @@ func Open(cfg Config, openLog func(Hooks) (Log, error)) (*Shard, error) {
 	} else if cfg.Queue.OnFull == CatchUp {
 		return nil, errors.New("stream: OnFull CatchUp needs a log: a memory stream has none")
 	}
-	s.tail = newTail(cfg.TailBytes, s.next)
+	s.tail = &tail{limit: cfg.TailBytes}
+	if s.log == nil && cfg.Queue.OnFull == Block {
+		s.cfg.Queue.Bytes = min(cfg.Queue.Bytes, cfg.TailBytes)
+		s.tail.keep = s.blockers.oldest
+	}
 	s.staging.end = s.next
 	s.mark.Store(s.next)
 	return s, nil
@@ -209,11 +215,10 @@ func (s *Shard) Oldest() uint64 {
 	if s.log != nil {
 		return s.log.Oldest()
 	}
-	mark := s.mark.Load()
 	if o, ok := s.tail.oldest(); ok {
 		return o
 	}
-	return mark
+	return s.cfg.First
 }
 
 // ShardInfo is a shard at a glance.
@@ -242,7 +247,9 @@ func (s *Shard) Info() ShardInfo {
 
 // Close ends a shard: publishes are refused, what was accepted is finished as long
 // as ctx lasts, and subscriptions are told: they deliver what is committed, then
-// end with reason. It waits for the shard's own goroutines, not for readers.
+// end with reason. When ctx is over, what was not yet given to the log is refused,
+// and what was is answered when the log commits or is closed. Close waits for the
+// shard's own goroutines, so for an append under way, not for readers.
 func (s *Shard) Close(ctx context.Context, reason EndReason) error {
 	var err error
 	s.once.Do(func() {
@@ -256,21 +263,29 @@ func (s *Shard) Close(ctx context.Context, reason EndReason) error {
 		q.mu.Lock()
 		q.closed = closedError(reason)
 		close(s.closing)
-		for (q.running || len(q.waiting)+len(q.inflight) > 0) && ctx.Err() == nil {
-			if len(q.waiting) > 0 && !q.running {
+		var late []*Publish
+		for q.running || len(q.waiting) > 0 || (len(q.inflight) > 0 && ctx.Err() == nil) {
+			switch {
+			case ctx.Err() != nil && len(q.waiting) > 0:
+				late = append(late, q.waiting...)
+				q.waiting, q.bytes = nil, 0
+			case len(q.waiting) > 0 && !q.running:
 				q.running = true
 				q.mu.Unlock()
 				s.sequence(false)
 				q.mu.Lock()
-				continue
+			default:
+				q.idle.Wait()
 			}
-			q.idle.Wait()
 		}
 		if len(q.inflight) > 0 {
 			err = fmt.Errorf("stream: %s shard %d: closed with unconfirmed writes: %w", s.cfg.Name, s.cfg.Shard, context.Cause(ctx))
 		}
 		q.mu.Unlock()
-		s.tasks.Wait()
+		for _, p := range late {
+			p.Done(Result{Err: closedError(reason)})
+		}
+		s.tasks.Wait() // nothing runs and nothing waits, so that nobody starts another
 		s.endSubscriptions(reason)
 	})
 	return err

@@ -40,7 +40,13 @@ func (s *Shard) Subscribe(o SubscribeOptions) (*Subscription, error) {
 	sub.next.Store(start)
 	s.subs.byID[o.ID] = sub
 	if start == mark && sub.queue.OnFull != CatchUp {
-		sub.arm(s.tail.position())
+		at := s.tail.position() // not before mark, but perhaps behind a commit under way
+		if s.tail.keep != nil {
+			if _, exact, _, ok := s.tail.seek(mark); ok { // what it needs must be kept from now on
+				at = exact
+			}
+		}
+		sub.arm(at)
 	}
 	return sub, nil
 }

@@ -104,8 +104,8 @@ type Subscription struct {
 
 	stop      chan struct{}
 	stopOnce  sync.Once
-	stopped   atomic.Uint32 // EndReason
-	interrupt func()        // ends a write under way; set before the feeder runs
+	stopped   atomic.Uint32          // EndReason
+	interrupt atomic.Pointer[func()] // ends a write under way
 
 	// The feeder's own.
 	cur    cursor // in the ring; c is nil while behind
@@ -156,15 +156,18 @@ func (s *Subscription) Stop(reason EndReason) {
 	s.stopOnce.Do(func() {
 		s.stopped.Store(uint32(reason))
 		close(s.stop)
-		if reason == EndRemoved && s.interrupt != nil {
-			s.interrupt()
+		if f := s.interrupt.Load(); reason == EndRemoved && f != nil {
+			(*f)()
 		}
 	})
 }
 
 // OnInterrupt gives Stop the means to end a write under way. It is called before
-// the subscription has a feeder.
-func (s *Subscription) OnInterrupt(f func()) { s.interrupt = f }
+// the subscription has a feeder, whose first Next then sees an earlier Stop.
+func (s *Subscription) OnInterrupt(f func()) { s.interrupt.Store(&f) }
+
+// Removed says whether an operator has ended it: what is left is not delivered.
+func (s *Subscription) Removed() bool { return EndReason(s.stopped.Load()) == EndRemoved }
 
 // Close unregisters. The feeder calls it last; it is safe to call twice.
 func (s *Subscription) Close() {
@@ -215,7 +218,8 @@ func (s *Subscription) Next(maxBytes, pageBytes int) (Piece, Status) {
 		}
 		if len(s.rest) > 0 {
 			if p, ok := s.piece(s.rest, maxBytes); ok {
-				return s.hand(p, Behind), Ready
+				s.hand(Behind)
+				return p, Ready
 			}
 			continue
 		}
@@ -258,7 +262,10 @@ func (s *Subscription) fromRing(mark uint64, maxBytes int) (Piece, Status, bool)
 	after := c.next.Load() // before visible: once it is set, visible is final
 	if vis := int(c.visible.Load()); s.cur.at < vis {
 		p, ok := s.piece(c.buf[s.cur.at:vis], maxBytes)
-		return s.hand(p, Live), Ready, ok
+		if ok {
+			s.hand(Live)
+		}
+		return p, Ready, ok
 	}
 	switch {
 	case after != nil:
@@ -274,10 +281,9 @@ func (s *Subscription) fromRing(mark uint64, maxBytes int) (Piece, Status, bool)
 }
 
 // hand notes that a piece is handed out.
-func (s *Subscription) hand(p Piece, st State) Piece {
+func (s *Subscription) hand(st State) {
 	s.state.Store(uint32(st))
 	s.handed.Store(s.shard.cfg.Now().UnixNano())
-	return p
 }
 
 // pass moves over hidden offsets up to to.
@@ -294,7 +300,16 @@ func (s *Subscription) idle(mark uint64) Status {
 	}
 	s.idleAt = mark
 	s.state.Store(uint32(Waiting))
-	s.over = false // it got everything after all
+	if s.over { // it got everything after all
+		s.over = false
+		if s.queue.OnFull == Block {
+			s.shard.blockers.add(s)
+		}
+	}
+	s.releasePage()
+	if cap(s.conv) > keptConv {
+		s.conv = nil
+	}
 	return Idle
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -46,6 +47,38 @@ func TestReadsHistoryThenLive(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What people are told a subscription is at (B04: who is slow?).
+func TestStates(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := openShard(t, Config{TailBytes: 1, Now: func() time.Time { return now }}, &fakeLog{auto: true})
+	big := string(make([]byte, 300<<10))
+	mustPublish(t, s, big)
+	mustPublish(t, s, big)
+	o := offered(1)
+	o.Start = earliest
+	sub := subscribe(t, s, o)
+	want := func(st State) {
+		t.Helper()
+		if got := sub.Info().State; got != st {
+			t.Errorf("state %v, want %v", got, st)
+		}
+	}
+	want(Waiting)
+	p, _ := sub.Next(1, 1)
+	want(Behind)
+	now = now.Add(time.Second + 1)
+	want(Blocked)
+	sub.Advance(p)
+	want(Behind)
+	p, _ = sub.Next(1, 1)
+	want(Live)
+	sub.Advance(p)
+	if _, st := sub.Next(1, 1); st != Idle {
+		t.Fatalf("status %v", st)
+	}
+	want(Waiting)
 }
 
 // B14: a stored "first unseen" offset is delivered first, not the one before it.
@@ -155,6 +188,48 @@ func TestHiddenRecords(t *testing.T) {
 	}
 }
 
+// B27: hidden records before the first event of a memory stream, and between chunks
+// that are evicted, are no loss.
+func TestHiddenRecordsAtTheEdgesOfTheRing(t *testing.T) {
+	big := string(make([]byte, 100<<10))
+	hide := func(s *Shard) { s.StartGeneration([]byte("g"), func(Result) {}) }
+	t.Run("before the first event", func(t *testing.T) {
+		s := openShard(t, Config{First: 7}, nil)
+		sub := subscribe(t, s, offered(1))
+		hide(s)
+		if got, st := drain(t, sub); len(got) != 0 || st != Idle {
+			t.Fatalf("got %v, status %v, end %+v", got, st, sub.End())
+		}
+		again := subscribe(t, s, from(2, offered(0), 7))
+		hide(s)
+		mustPublish(t, s, "a")
+		for _, r := range []*Subscription{sub, again, subscribe(t, s, from(3, offered(0), 7))} {
+			got, st := drain(t, r)
+			if d := cmp.Diff([]event{{9, "a", 2}}, got); d != "" || st != Idle {
+				t.Errorf("status %v, end %+v, events (-want +got):\n%s", st, r.End(), d)
+			}
+		}
+		if o := s.Oldest(); o != 7 {
+			t.Errorf("oldest %d, want 7: nothing is gone", o)
+		}
+	})
+	t.Run("behind an evicted chunk", func(t *testing.T) {
+		s := openShard(t, Config{TailBytes: 1}, nil)
+		sub := subscribe(t, s, offered(1))
+		mustPublish(t, s, big)
+		drain(t, sub)
+		hide(s)
+		mustPublish(t, s, "b") // evicts the chunk that the reader stands at the end of
+		got, st := drain(t, sub)
+		if d := cmp.Diff([]event{{2, "b", 1}}, got); d != "" || st != Idle {
+			t.Errorf("status %v, end %+v, events (-want +got):\n%s", st, sub.End(), d)
+		}
+		if o := s.Oldest(); o != 1 {
+			t.Errorf("oldest %d, want 1: only the first record is gone", o)
+		}
+	})
+}
+
 // B27: a log that was written by a cluster already has hidden records when it opens.
 func TestOpensALogWithHiddenRecords(t *testing.T) {
 	old := &fakeLog{auto: true}
@@ -227,5 +302,39 @@ func TestRetentionTakesWhatAReaderNeeds(t *testing.T) {
 	var old *seglog.TooOldError
 	if e := sub.End(); st != Ended || e.Reason != EndTooOld || e.Next != 3 || !errors.As(e.Err, &old) {
 		t.Errorf("status %v, end %+v: want too_old at 3", st, e)
+	}
+}
+
+// What a reader needed to read history or to convert it is not kept while it waits.
+func TestAnIdleReaderHoldsNoBuffers(t *testing.T) {
+	old := &fakeLog{auto: true}
+	first := openShard(t, Config{}, old)
+	for range 10 {
+		mustPublish(t, first, string(make([]byte, 100<<10)))
+	}
+	s := openShard(t, Config{}, old) // nothing is in its ring
+	o := SubscribeOptions{ID: 1, Start: earliest}
+	sub := subscribe(t, s, o)
+	if got, st := drain(t, sub); len(got) != 10 || st != Idle {
+		t.Fatalf("%d records, status %v", len(got), st)
+	}
+	if sub.page != nil || sub.rest != nil || cap(sub.conv) > keptConv {
+		t.Errorf("idle with a page of %d and a buffer of %d bytes", cap(sub.page), cap(sub.conv))
+	}
+}
+
+// An operator may end a subscription at any moment, also before its feeder runs.
+func TestStopBesideOnInterrupt(t *testing.T) {
+	s := openShard(t, Config{}, nil)
+	for range 100 {
+		sub := subscribe(t, s, offered(1))
+		done := make(chan struct{})
+		go func() { defer close(done); s.End(1) }()
+		sub.OnInterrupt(func() {})
+		<-done
+		if _, st := sub.Next(1, 1); st != Ended || sub.End().Reason != EndRemoved {
+			t.Fatalf("status %v, end %+v", st, sub.End())
+		}
+		sub.Close()
 	}
 }

@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"math"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +26,7 @@ func (p position) plus(entries, bytes int) position {
 
 // chunk is a contiguous run of whole frames whose records have dense offsets.
 type chunk struct {
+	from uint64   // offset after the last record before it: what lies between is hidden
 	base uint64   // offset of the first record
 	at   position // where the first frame stands
 	buf  []byte   // written by the ring's owner beyond visible only
@@ -41,19 +44,13 @@ type chunk struct {
 // costs a hundredth of what sending it costs, a second ring costs its memory.
 type tail struct {
 	limit int64
+	keep  func() position // batches from there on are not evicted; nil: all may be
 
 	mu     sync.RWMutex // guards chunks and held
 	chunks []*chunk     // oldest first, never empty once the first batch is staged
 	held   int64        // capacity of chunks
 
-	end    atomic.Uint64 // offset after the last committed record
-	counts struct{ entries, bytes atomic.Uint64 }
-}
-
-func newTail(limit int64, base uint64) *tail {
-	t := &tail{limit: limit}
-	t.end.Store(base)
-	return t
+	counts struct{ entries, bytes atomic.Uint64 } // committed
 }
 
 // position is where the committed end stands.
@@ -75,7 +72,7 @@ func (t *tail) room(base uint64, n int, s staging) (*chunk, []byte) {
 		if last != nil {
 			size = min(2*len(last.buf), largestChunk)
 		}
-		fresh := &chunk{base: base, at: s.at, buf: make([]byte, max(size, n))}
+		fresh := &chunk{from: s.end, base: base, at: s.at, buf: make([]byte, max(size, n))}
 		t.chunks = append(t.chunks, fresh)
 		t.held += int64(len(fresh.buf))
 		last = fresh
@@ -108,8 +105,8 @@ func (t *tail) drop(i int) {
 	t.chunks = t.chunks[:i]
 }
 
-// show makes c's bytes up to n readable, and the ring's end with them.
-func (t *tail) show(c *chunk, n int, entries int, end uint64) {
+// show makes c's bytes up to n readable.
+func (t *tail) show(c *chunk, n int, entries int) {
 	grown := n - int(c.visible.Load())
 	first := c.visible.Load() == 0
 	c.visible.Store(int64(n))
@@ -118,7 +115,6 @@ func (t *tail) show(c *chunk, n int, entries int, end uint64) {
 	}
 	t.counts.entries.Add(uint64(entries))
 	t.counts.bytes.Add(uint64(grown))
-	t.end.Store(end)
 }
 
 // link lets readers of the chunk before c go on into c, and evicts old chunks.
@@ -131,8 +127,15 @@ func (t *tail) link(c *chunk) {
 			break
 		}
 	}
+	if t.held <= t.limit {
+		return
+	}
+	keep := position{math.MaxUint64, math.MaxUint64}
+	if t.keep != nil {
+		keep = t.keep()
+	}
 	n := 0
-	for t.held > t.limit && n < len(t.chunks)-1 && t.chunks[n] != c {
+	for t.held > t.limit && n < len(t.chunks)-1 && t.chunks[n] != c && t.chunks[n+1].at.bytes <= keep.bytes {
 		old := t.chunks[n]
 		old.evicted.Store(true)
 		old.next.Store(nil)
@@ -144,14 +147,15 @@ func (t *tail) link(c *chunk) {
 	}
 }
 
-// oldest is the first offset in the ring; ok is false while nothing is visible.
+// oldest is the first offset that can be read from the ring, be it hidden; ok is
+// false while nothing is visible.
 func (t *tail) oldest() (uint64, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if len(t.chunks) == 0 || t.chunks[0].visible.Load() == 0 {
 		return 0, false
 	}
-	return t.chunks[0].base, true
+	return t.chunks[0].from, true
 }
 
 func (t *tail) bytes() int64 {
@@ -166,24 +170,27 @@ type cursor struct {
 	at int
 }
 
+// find gives the chunk that offset belongs to, nil if it lies before the ring.
+func (t *tail) find(offset uint64) *chunk {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n := sort.Search(len(t.chunks), func(i int) bool {
+		c := t.chunks[i]
+		return c.visible.Load() == 0 || c.from > offset
+	})
+	if n == 0 {
+		return nil
+	}
+	return t.chunks[n-1]
+}
+
 // seek finds the frame that holds offset, or the first one after it when the
 // offset lies in a hole. into is how many of the frame's records lie before offset.
 func (t *tail) seek(offset uint64) (cur cursor, pos position, into uint32, ok bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	lo, hi := 0, len(t.chunks)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if c := t.chunks[mid]; c.visible.Load() > 0 && c.base <= offset {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == 0 {
+	c := t.find(offset)
+	if c == nil {
 		return cursor{}, position{}, 0, false
 	}
-	c := t.chunks[lo-1]
 	vis := int(c.visible.Load())
 	at, base, pos := 0, c.base, c.at
 	for at < vis {
