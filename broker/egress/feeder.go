@@ -10,6 +10,8 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
+var errRemoved = errors.New("egress: the subscription was removed")
+
 // feeder writes one subscription. Its fields belong to its goroutine, and to whoever
 // has borrowed it while that is parked.
 type feeder struct {
@@ -73,17 +75,21 @@ func (f *feeder) extend() error {
 		return nil
 	}
 	f.deadline = now.Add(timeout + timeout/8)
-	return f.w.SetWriteDeadline(f.deadline)
+	if err := f.w.SetWriteDeadline(f.deadline); err != nil {
+		return err
+	}
+	if f.sub.Removed() { // its interruption may have come just before
+		return errRemoved
+	}
+	return nil
 }
 
 // explain turns a failed write into an end.
 func (f *feeder) explain(err error) stream.End {
-	select {
-	case <-f.sub.Stopped():
+	switch {
+	case f.sub.Removed():
 		return f.cut(stream.EndRemoved, err)
-	default:
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		return f.cut(stream.EndSlow, err)
 	}
 	return f.cut(stream.EndCancelled, err)

@@ -59,7 +59,7 @@ func (f *feeder) unpark() {
 		g.mu.Unlock()
 		return
 	}
-	f.wanted = true
+	f.wanted = f.place == borrowed
 	g.mu.Unlock()
 	<-f.wake // it was woken, or is borrowed and comes back
 }
