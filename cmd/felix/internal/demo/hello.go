@@ -58,11 +58,6 @@ func Hello(ctx context.Context, cfg HelloConfig) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.stop(ctx)) }()
-	if cfg.For > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.For)
-		defer cancel()
-	}
 	return h.run(ctx, l)
 }
 
@@ -125,6 +120,11 @@ func (h *hello) run(ctx context.Context, l *local) error {
 		defer func() { _ = subs[i].Close() }() // its reader has ended
 	}
 	h.shown = map[uint64]string{}
+	if h.cfg.For > 0 { // from here: how long it takes to connect is the machine's affair
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, h.cfg.For)
+		defer cancel()
+	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	stopReading, stop := context.WithCancel(context.WithoutCancel(groupCtx))
 	defer stop()
@@ -161,7 +161,7 @@ func (h *hello) read(ctx context.Context, i int, sub *client.Subscription) error
 		for _, e := range events {
 			if e.Offset < sub.LiveOffset() {
 				if history++; e.Offset+1 == sub.LiveOffset() {
-					h.show("%s  %d earlier records, offsets %d to %d", h.label(i), history, sub.StartOffset(), e.Offset)
+					h.show("%s  %s, offsets %d to %d", h.label(i), term.Plural(history, "earlier record"), sub.StartOffset(), e.Offset)
 				}
 				continue
 			}

@@ -35,7 +35,7 @@ func TestHello(t *testing.T) {
 	for round, wants := range [][]string{
 		{"on disk after", "reader from earliest  offset    0  hello 1", "reader from latest    offset    0  hello 1", "SUGGESTED " + broker.DevContext(dir)},
 		// The data is still there the second time.
-		{"earlier records, offsets 0 to", "SUGGESTED"},
+		{"earlier records, offsets 0 to ", "SUGGESTED"},
 	} {
 		var out screen
 		ctx, cancel := context.WithCancel(t.Context())
