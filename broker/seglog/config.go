@@ -67,6 +67,13 @@ type Config struct {
 	// committed. It must not call Append or Close.
 	Committed func(next uint64, err error)
 
+	// Synced is told how long each flush of records took and what came of it, Trimmed
+	// how many segments retention removed. They are for counting: called from the
+	// log's own goroutines or from Trim, they must not block and not call the log.
+	// nil: nobody is told.
+	Synced  func(took time.Duration, err error)
+	Trimmed func(segments int)
+
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: nothing is logged
 

@@ -143,8 +143,12 @@ func (l *Log) startSync(done chan<- error) *syncTask {
 }
 
 func (l *Log) endSync(t syncTask, err error) {
+	took := time.Since(t.began)
 	l.syncs.Add(1)
-	l.syncNanos.Add(int64(time.Since(t.began)))
+	l.syncNanos.Add(int64(took))
+	if l.cfg.Synced != nil {
+		l.cfg.Synced(took, err)
+	}
 	if err != nil {
 		l.poison(fmt.Errorf("%w: flush %s: %w", ErrPoisoned, t.w.seg.path, err))
 		return

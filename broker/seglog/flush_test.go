@@ -262,3 +262,36 @@ func TestFlushFailsAtAnyTime(t *testing.T) {
 		}
 	}
 }
+
+// Who counts is told of each flush, and of what came of it.
+func TestSyncedIsToldOfEachFlush(t *testing.T) {
+	d := newDisk(t)
+	c := newCommits()
+	cfg := d.config()
+	told := make(chan error, 10)
+	cfg.Committed, cfg.Synced = c.report, func(took time.Duration, err error) {
+		if took < 0 {
+			t.Errorf("a flush took %v", took)
+		}
+		told <- err
+	}
+	l, _ := mustOpen(t, cfg)
+	for i := range uint64(3) {
+		mustAppend(t, l, batch(i, 1, 10))
+		if err := c.wait(i + 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-told; err != nil {
+			t.Error(err)
+		}
+	}
+	d.fs.Inject(faultfs.Fault{Op: faultfs.OpDatasync})
+	mustAppend(t, l, batch(3, 1, 10))
+	if err := <-told; !errors.Is(err, syscall.EIO) {
+		t.Errorf("told of %v", err)
+	}
+	_ = l.Close() // poisoned
+	if st := l.Stats(); len(told) != 0 || st.Syncs != 4 {
+		t.Errorf("%d more reports, stats %+v", len(told), st)
+	}
+}

@@ -81,10 +81,16 @@ func (l *Log) runKeeper() {
 	}
 }
 
+// trimAndLog says once what keeps retention from its work, however often it tries.
 func (l *Log) trimAndLog() {
+	trouble := ""
 	if _, err := l.Trim(); err != nil {
-		l.log.Warn("retention", "dir", l.cfg.Dir, "err", err)
+		trouble = err.Error()
 	}
+	if trouble != l.trimTrouble && trouble != "" {
+		l.log.Warn("retention cannot remove old segments, it tries again from time to time", "dir", l.cfg.Dir, "err", trouble)
+	}
+	l.trimTrouble = trouble
 }
 
 // finishClosed gives back the zeros that closed segments did not need and writes

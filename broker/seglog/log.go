@@ -69,6 +69,7 @@ type Log struct {
 	wg       sync.WaitGroup
 
 	preparedCount uint64 // the keeper's, for names
+	trimTrouble   string // the keeper's: what it said last of retention
 
 	trimMu    sync.Mutex // one retention pass at a time
 	unlinking *segment   // trimmed, but its file is still there; guarded by trimMu

@@ -42,6 +42,9 @@ func (l *Log) Trim() (removed int, err error) {
 		oldest.retire(true)
 		l.unlinking = oldest
 		l.trimmed.Add(1)
+		if l.cfg.Trimmed != nil {
+			l.cfg.Trimmed(1)
+		}
 		removed++
 		l.log.Debug("segment removed by retention", "segment", oldest.path)
 	}

@@ -1,8 +1,11 @@
 package seglog
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -25,6 +28,8 @@ func TestTrimByBytes(t *testing.T) {
 	mustClose(t, l)
 
 	cfg.MaxBytes = 64 << 10 // segments of 8 KiB would do, the smaller setting counts
+	var told atomic.Uint64
+	cfg.Trimmed = func(n int) { told.Add(uint64(n)) }
 	c.next = 200
 	l, _ = mustOpen(t, cfg)
 	if got := l.cfg.SegmentBytes; got != 4<<10 {
@@ -44,8 +49,8 @@ func TestTrimByBytes(t *testing.T) {
 	if _, err := l.Read(l.Oldest()-1, l.Next(), 1000, nil); !errors.As(err, &old) || old.Requested != l.Oldest()-1 || old.Oldest != l.Oldest() {
 		t.Fatalf("read of what is gone: %v", err)
 	}
-	if diff := l.Stats().TrimmedSegments; diff == 0 {
-		t.Error("trimmed segments aren't counted")
+	if n := l.Stats().TrimmedSegments; n == 0 || told.Load() != n {
+		t.Errorf("%d trimmed segments are counted, told of %d", n, told.Load())
 	}
 	mustClose(t, l)
 	for _, suffix := range []string{segmentSuffix, indexSuffix} {
@@ -228,4 +233,34 @@ func TestTrimKeepsActive(t *testing.T) {
 		t.Fatalf("%d removed, %v", n, err)
 	}
 	checkDense(t, l, 0, 1)
+}
+
+// What keeps retention from its work is said once, not at every attempt.
+func TestTrimTroubleIsSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(t)
+		c := newCommits()
+		var lines bytes.Buffer // written by the keeper, read when all is idle
+		cfg := d.config()
+		cfg.Committed, cfg.MaxAge, cfg.Log = c.report, time.Minute, slog.New(slog.NewTextHandler(&lines, nil))
+		l, _ := mustOpen(t, cfg)
+		d.fs.Inject(faultfs.Fault{Op: faultfs.OpRemove, Name: faultfs.HasSuffix(segmentSuffix), Times: -1})
+		for len(*l.segs.Load()) < 4 {
+			r := batch(l.Next(), 1, 100)
+			r.TimeMicros = time.Now().UnixMicro()
+			mustAppend(t, l, r)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := strings.Count(lines.String(), "retention cannot remove"); n != 1 {
+			t.Errorf("said %d times:\n%s", n, lines.String())
+		}
+		d.fs.Heal()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := len(*l.segs.Load()); got != 1 {
+			t.Errorf("%d segments are left", got)
+		}
+		mustClose(t, l)
+	})
 }
