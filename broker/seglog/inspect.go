@@ -131,9 +131,8 @@ func (in *inspector) segments() error {
 			return err
 		}
 	}
-	floor := in.floor()
 	if len(bases) == 0 {
-		if floor > 0 {
+		if floor := in.floor(); floor > 0 {
 			in.problem(&Problem{Reason: fmt.Sprintf("there is no segment, but the log once reached offset %d", floor)}, nil)
 		}
 		return nil

@@ -150,10 +150,15 @@ func parseRecordHeader(b []byte, seed uint32) (recordHeader, error) {
 	return h, nil
 }
 
-// appendRecord appends the record as it is on disk.
+// appendRecord appends the record as it is on disk. The header is made in place: a
+// local array would be moved to the heap for the checksum, once a record.
 func appendRecord(dst []byte, r *Record, seed uint32, stable uint64) []byte {
-	var h [maxHeaderLen]byte
-	n := recordHeaderLen
+	at := len(dst)
+	dst = append(dst, make([]byte, recordHeaderLen)...)
+	if r.HasProducer {
+		dst = append(dst, make([]byte, producerLen)...)
+	}
+	h := dst[at:]
 	binary.BigEndian.PutUint32(h[4:], crc32.Checksum(r.Frame, castagnoli))
 	binary.BigEndian.PutUint32(h[8:], uint32(len(r.Frame)))
 	binary.BigEndian.PutUint32(h[12:], r.Count)
@@ -165,10 +170,8 @@ func appendRecord(dst []byte, r *Record, seed uint32, stable uint64) []byte {
 		h[17] = flagProducer
 		binary.BigEndian.PutUint64(h[44:], r.Producer)
 		binary.BigEndian.PutUint64(h[52:], r.Sequence)
-		n = maxHeaderLen
 	}
-	binary.BigEndian.PutUint32(h[:], crc32.Update(seed, castagnoli, h[4:n]))
-	dst = append(dst, h[:n]...)
+	binary.BigEndian.PutUint32(h, crc32.Update(seed, castagnoli, h[4:]))
 	return append(dst, r.Frame...)
 }
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"felix.dev/felix/broker/vfs"
 )
@@ -169,7 +169,10 @@ func readSegmentHeader(f vfs.File, base uint64) (segmentHeader, error) {
 func (l *Log) recoverSegments(segs []*segment, floor uint64, rec *Recovery) error {
 	last := segs[len(segs)-1]
 	l.oldest.Store(segs[0].base)
-	from := l.restoreState(segs, rec)
+	from, err := l.restoreState(segs, rec)
+	if err != nil {
+		return err
+	}
 	l.stateFrom.Store(rec.StateFrom)
 	for i, s := range segs[:len(segs)-1] {
 		err := l.checkSealed(s, i >= from, i == len(segs)-2, rec)
@@ -189,21 +192,27 @@ func (l *Log) noteCorruption(bad *CorruptionError) {
 }
 
 // restoreState gives the owner the newest state that is intact, and returns the
-// number of the segment from which it has to see records.
-func (l *Log) restoreState(segs []*segment, rec *Recovery) (from int) {
+// number of the segment from which it has to see records. A state that can't be read
+// for the disk's reasons is passed over like a damaged one, unless there is no other:
+// the next attempt may find it.
+func (l *Log) restoreState(segs []*segment, rec *Recovery) (from int, err error) {
 	if l.cfg.RestoreState == nil {
 		rec.StateFrom = segs[len(segs)-1].base
-		return len(segs) - 1
+		return len(segs) - 1, nil
 	}
-	for i, seg := range slices.Backward(segs) {
-		base := seg.base
+	var unreadable error
+	for i := len(segs) - 1; i >= 0; i-- {
+		base := segs[i].base
 		b, err := readState(l.fs, l.cfg.Dir, base, l.cfg.Incarnation)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errBadState) {
+			unreadable = err
+		}
 		if err == nil {
 			err = l.cfg.RestoreState(b)
 		}
 		if err == nil {
 			rec.StateFrom = base
-			return i
+			return i, nil
 		}
 		if i > 0 || base != l.cfg.First { // the first segment never has one
 			l.log.Warn("owner's state is not usable, an older one is tried", "dir", l.cfg.Dir, "offset", base, "err", err)
@@ -211,7 +220,10 @@ func (l *Log) restoreState(segs []*segment, rec *Recovery) (from int) {
 	}
 	rec.StateFrom = segs[0].base
 	rec.StateLost = segs[0].base != l.cfg.First
-	return 0
+	if rec.StateLost && unreadable != nil {
+		return 0, l.wrap("read owner's state", unreadable)
+	}
+	return 0, nil
 }
 
 // checkSealed checks that a closed segment ends where the next begins. It reads the

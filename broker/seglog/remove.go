@@ -48,13 +48,11 @@ func Remove(fsys vfs.FS, dir string) error {
 	if len(ls.other) > 0 {
 		return fmt.Errorf("seglog: remove %s: the directory stays, %d files in it are not the log's (%s)", dir, len(ls.other), ls.other[0])
 	}
-	if err := fsys.Remove(dir); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	if err := fsys.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("seglog: remove %s: %w", dir, err)
 	}
-	if err := fsys.SyncDir(filepath.Dir(dir)); err != nil {
+	// Also if it was gone: an earlier attempt may not have got this far.
+	if err := fsys.SyncDir(filepath.Dir(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("seglog: remove %s: %w", dir, err)
 	}
 	return nil
