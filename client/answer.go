@@ -62,7 +62,10 @@ func (l *lane) settle(a answer) error {
 		l.failures, l.hops = 0, 0
 		b.offset, b.hasOffset = a.offset, a.hasOffset
 		l.finish(b, nil)
-		if l.p.cfg.Idempotent {
+		switch {
+		case l.draining:
+			return l.drained()
+		case l.p.cfg.Idempotent:
 			l.rouse() // there is room for one more
 		}
 		return nil

@@ -212,6 +212,38 @@ func TestLaneLostWhileDraining(t *testing.T) {
 	}
 }
 
+// A failed number in the middle: those in front get their answers, those behind it are numbered anew, whatever order
+// the answers come in.
+func TestLaneDrains(t *testing.T) {
+	gap := &wire.PublishRefused{Reason: wire.RefusedReason{Kind: wire.RefusedGap, Expected: 1}}
+	fatal := &Error{Retry: wire.RetryFatal}
+	for _, order := range [][]answer{
+		{{id: 1}, {id: 2, failed: fatal}, {id: 3, refused: gap}, {id: 4, refused: gap}},
+		{{id: 2, failed: fatal}, {id: 3, refused: gap}, {id: 4, refused: gap}, {id: 1}},
+		{{id: 2, failed: fatal}, {id: 4, failed: &Error{Retry: wire.RetryAfter}}, {id: 1}, {id: 3, refused: gap}},
+	} {
+		p, l := dryPublisher(PublisherConfig{Idempotent: true, MaxBatchRecords: 1})
+		pendings := put(t, p, "a", "b", "c", "d")
+		l.hasProducer = true
+		taken(t, l, time.Now())
+		for i, a := range order {
+			err := l.settle(a)
+			if last := i == len(order)-1; isA[*restart](err) != last {
+				t.Errorf("answer %d of %v: got %v, want a restart only after the last", i, order, err)
+			}
+		}
+		l.settleStream(&restart{errNewProducer})
+		l.hasProducer, l.nextSequence = true, 0
+		if diff := cmp.Diff([]string{"3/0: c", "4/1: d"}, taken(t, l, time.Now())); diff != "" {
+			t.Errorf("sent again (-want +got):\n%s", diff)
+		}
+		if _, err := pendings[0].Wait(t.Context()); err != nil {
+			t.Errorf("the one in front: %v", err)
+		}
+		p.stopDry()
+	}
+}
+
 // The publish path has a budget: a batch costs a few allocations, a record none of its own.
 func TestPublishAllocates(t *testing.T) {
 	p, l := dryPublisher(PublisherConfig{})

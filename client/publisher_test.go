@@ -323,9 +323,9 @@ func TestKeys(t *testing.T) {
 		batches int64
 	}{
 		{"one shard", fakebroker.Config{Shards: 1}, PublisherConfig{}, false, false, 7},
-		{"four shards", fakebroker.Config{Shards: 4}, PublisherConfig{}, true, false, 11},
-		{"four shards jump hash", fakebroker.Config{Shards: 4, Routing: wire.RoutingJump}, PublisherConfig{}, true, false, 11},
-		{"idempotent", fakebroker.Config{Shards: 4}, PublisherConfig{Idempotent: true}, true, false, 11},
+		{"four shards", fakebroker.Config{Shards: 4}, PublisherConfig{}, true, false, 20},
+		{"four shards jump hash", fakebroker.Config{Shards: 4, Routing: wire.RoutingJump}, PublisherConfig{}, true, false, 20},
+		{"idempotent", fakebroker.Config{Shards: 4}, PublisherConfig{Idempotent: true}, true, false, 20},
 		{"shards not served", fakebroker.Config{Shards: 4, Features: wire.FeatureErrorCodes}, PublisherConfig{}, true, true, 400},
 	}
 	const records, keys = 400, 20
