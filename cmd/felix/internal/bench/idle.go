@@ -48,7 +48,7 @@ func (b *bench) idle(ctx context.Context) (*report, error) {
 		r.Idle = idle
 		all, _ := s.accounts()
 		r.count(all)
-		return r, errors.Join(err, all.err())
+		return r, errors.Join(err, s.kept(all), all.err())
 	})
 }
 

@@ -63,7 +63,10 @@ func (s *session) measure(ctx context.Context, work func(context.Context, time.D
 
 // saturate is the work of a fan-out.
 func (s *session) saturate(ctx context.Context, d time.Duration, records uint64) error {
-	l := limit{until: time.Now().Add(d), records: records}
+	l := limit{records: records}
+	if d > 0 {
+		l.until = time.Now().Add(d)
+	}
 	err := s.each(ctx, func(ctx context.Context, p *publisher) error { return p.saturate(ctx, l) })
 	if err != nil {
 		return err

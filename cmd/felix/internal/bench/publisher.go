@@ -33,7 +33,7 @@ type publisher struct {
 
 // limit says when a phase is over: not before the time, not before the volume.
 type limit struct {
-	until   time.Time
+	until   time.Time // zero: only the records count
 	records uint64 // of this publisher, in this phase
 }
 
@@ -47,7 +47,7 @@ func (p *publisher) saturate(ctx context.Context, l limit) error {
 	stride := uint64(max(1, lookEvery/len(p.buf)))
 	for {
 		n := p.seq - first
-		if n >= l.records && n%stride == 0 && !time.Now().Before(l.until) {
+		if n >= l.records && (l.until.IsZero() || n%stride == 0 && !time.Now().Before(l.until)) {
 			break
 		}
 		if err := p.window.acquire(ctx); err != nil {

@@ -96,7 +96,7 @@ func (b *bench) deliver(ctx context.Context, stalled int) (*report, error) {
 		if b.p.Scenario != scenarioLatency || b.p.Rate == 0 {
 			// The publisher waits for the slowest healthy reader, so that none can be too
 			// slow. One that keeps a rate does not.
-			err = errors.Join(err, healthy.dropped())
+			err = errors.Join(err, s.kept(healthy))
 		}
 		return r, errors.Join(err, healthy.err(), late.err())
 	})

@@ -237,6 +237,20 @@ func (s *session) close() error {
 	return err
 }
 
+// kept says why healthy readers were dropped, if they were.
+func (s *session) kept(healthy account) error {
+	err := healthy.dropped()
+	if err == nil {
+		return nil
+	}
+	for _, r := range s.readers {
+		if !r.stalled && r.tally.lost != nil {
+			return fmt.Errorf("%w: %d subscriptions were lost, the first: %w", err, healthy.Lost, r.tally.lost)
+		}
+	}
+	return err
+}
+
 // accounts sums up the healthy and the stalled readers.
 func (s *session) accounts() (healthy, stalled account) {
 	for i, r := range s.readers {
