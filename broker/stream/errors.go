@@ -11,6 +11,10 @@ import (
 // ErrClosed is the cause of errors from a shard that serves no longer.
 var ErrClosed = errors.New("stream: shard is closed")
 
+// ReasonSubscriberBlocking is the Reason of a publish that a reader under Block left
+// no room for.
+const ReasonSubscriberBlocking = "subscriber_blocking"
+
 // Error is a refusal with the code and the retry class that a client is told.
 type Error struct {
 	Code       wire.Code

@@ -5,8 +5,7 @@ func (s *Subscription) arm(at position) {
 	if s.armed.Load() {
 		return
 	}
-	s.entries.Store(at.entries)
-	s.bytes.Store(at.bytes)
+	s.place(at)
 	s.armed.Store(true)
 	if s.queue.OnFull == Block {
 		s.shard.blockers.add(s)
@@ -49,7 +48,9 @@ func (s *Subscription) lose() {
 	next := s.next.Load()
 	mark := max(s.shard.mark.Load(), next) // the ring shows a commit before the mark does
 	s.dropped.Add(mark - next)
+	s.shard.dropped.Add(mark - next)
 	if s.Lagged() {
+		s.hand(State(s.state.Load())) // the notice is a write as well, and may take as long
 		s.ended(EndLagged, nil)
 		return
 	}
@@ -58,9 +59,7 @@ func (s *Subscription) lose() {
 	s.over, s.into, s.skip, s.rest = false, false, 0, nil
 	s.cur = cursor{}
 	s.next.Store(mark)
-	at := s.shard.tail.position()
-	s.entries.Store(at.entries)
-	s.bytes.Store(at.bytes)
+	s.place(s.shard.tail.position())
 	if s.queue.OnFull == Block {
 		s.shard.blockers.add(s)
 	}

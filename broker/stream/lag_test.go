@@ -64,6 +64,10 @@ func TestDropNewJumpsForOldClients(t *testing.T) {
 	if i := sub.Info(); i.Dropped != 11 || i.Delivered != 10 {
 		t.Errorf("dropped %d delivered %d, want 11 and 10", i.Dropped, i.Delivered)
 	}
+	sub.Close()
+	if n := s.Info().Dropped; n != 11 {
+		t.Errorf("the shard counts %d dropped once the reader is gone, want 11", n)
+	}
 }
 
 // The bound in bytes holds even when entries are few (B09).
@@ -118,6 +122,9 @@ func TestCatchUpReadsTheLogAndComesBack(t *testing.T) {
 	for i := 1; i < 2000; i++ {
 		mustPublish(t, s, fmt.Sprintf("%d %s", i, make([]byte, 1000)))
 	}
+	if i := sub.Info(); i.LagRecords != 2000 || i.LagEntries != 2000 || i.LagBytes < 1999*1000 {
+		t.Errorf("lag of %d records, %d batches, %d bytes; want 2000, 2000 and 2 MB", i.LagRecords, i.LagEntries, i.LagBytes)
+	}
 	sub.Advance(p)
 	got, st := drain(t, sub)
 	if len(got) != 1999 || st != Idle {
@@ -130,6 +137,9 @@ func TestCatchUpReadsTheLogAndComesBack(t *testing.T) {
 	}
 	if sub.cur.c == nil {
 		t.Error("the reader did not come back into the ring")
+	}
+	if i := sub.Info(); i.LagRecords+i.LagEntries+i.LagBytes != 0 {
+		t.Errorf("lag of %d records, %d batches, %d bytes when it has everything", i.LagRecords, i.LagEntries, i.LagBytes)
 	}
 }
 

@@ -140,7 +140,7 @@ func (s *Shard) waitForRoom(c *claim) error {
 		if !now.Before(giveUp) {
 			s.blocked.Add(uint64(len(c.publishes)))
 			return &Error{
-				Code: wire.CodeOverloaded, Retry: wire.RetryAfter, RetryAfter: blockedRetry, Reason: "subscriber_blocking",
+				Code: wire.CodeOverloaded, Retry: wire.RetryAfter, RetryAfter: blockedRetry, Reason: ReasonSubscriberBlocking,
 				Message: "a subscriber under OnFull=Block has no room; nothing was written",
 			}
 		}

@@ -137,6 +137,7 @@ type Shard struct {
 	watchers watchers
 	blockers blockers
 	blocked  atomic.Uint64 // publishes refused because a reader blocked them
+	dropped  atomic.Uint64 // records that readers were not sent, those of before included
 
 	subs struct {
 		mu   sync.Mutex
@@ -227,12 +228,13 @@ type ShardInfo struct {
 	LogBytes, TailBytes int64
 	Subscriptions       int
 	Blocked             uint64 // publishes refused because a subscriber blocked them
+	Dropped             uint64 // records that subscriptions were not sent, since it was opened
 	Err                 error  // the log is poisoned
 }
 
 // Info describes the shard.
 func (s *Shard) Info() ShardInfo {
-	i := ShardInfo{Oldest: s.Oldest(), Mark: s.Mark(), TailBytes: s.tail.bytes(), Blocked: s.blocked.Load()}
+	i := ShardInfo{Oldest: s.Oldest(), Mark: s.Mark(), TailBytes: s.tail.bytes(), Blocked: s.blocked.Load(), Dropped: s.dropped.Load()}
 	if s.log != nil {
 		i.LogBytes = s.log.Stats().Bytes
 	}

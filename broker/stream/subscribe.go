@@ -127,7 +127,7 @@ type SubscriptionInfo struct {
 	Next            uint64 // first offset that its client was not sent
 	Live, Mark      uint64
 	// LagRecords counts offsets; LagEntries and LagBytes are what the queue bound is
-	// held against, 0 while it reads history.
+	// held against, 0 until it has come to the ring: of history nobody counts them.
 	LagRecords, LagEntries, LagBytes uint64
 	Delivered, Dropped               uint64 // records
 	Since                            time.Time

@@ -93,8 +93,9 @@ type Subscription struct {
 	since time.Time
 
 	next      atomic.Uint64 // moves only after the bytes before it are out
-	entries   atomic.Uint64 // with bytes: the cursor's position, once armed
+	entries   atomic.Uint64 // with bytes: the cursor's position, once placed
 	bytes     atomic.Uint64
+	placed    atomic.Bool // its position is known: it was in the ring once
 	armed     atomic.Bool // the lag bound counts
 	overflow  atomic.Bool // a blocked sequencer gave it up
 	delivered atomic.Uint64
@@ -185,6 +186,13 @@ func (s *Subscription) doing() State {
 	return State(s.state.Load())
 }
 
+// place says where among the batches the cursor is.
+func (s *Subscription) place(at position) {
+	s.entries.Store(at.entries)
+	s.bytes.Store(at.bytes)
+	s.placed.Store(true)
+}
+
 func (s *Subscription) position() position { return position{s.entries.Load(), s.bytes.Load()} }
 
 // Info describes the subscription.
@@ -196,7 +204,7 @@ func (s *Subscription) Info() SubscriptionInfo {
 		State: s.doing(), OnFull: s.queue.OnFull, Next: next, Live: s.live, Mark: mark,
 		LagRecords: mark - min(next, mark), Delivered: s.delivered.Load(), Dropped: s.dropped.Load(), Since: s.since,
 	}
-	if s.armed.Load() {
+	if s.placed.Load() {
 		lag := s.shard.tail.position().minus(s.position())
 		i.LagEntries, i.LagBytes = lag.entries, lag.bytes
 	}
@@ -320,8 +328,7 @@ func (s *Subscription) enterRing() bool {
 		return false
 	}
 	s.cur, s.into = cur, into > 0
-	s.entries.Store(pos.entries)
-	s.bytes.Store(pos.bytes)
+	s.place(pos)
 	s.releasePage()
 	return true
 }

@@ -79,6 +79,24 @@ func TestStates(t *testing.T) {
 		t.Fatalf("status %v", st)
 	}
 	want(Waiting)
+
+	// One that is over is blocked while its notice does not go out.
+	mustPublish(t, s, "x")
+	p, _ = sub.Next(1, 1)
+	for range s.cfg.Queue.Entries + 2 {
+		mustPublish(t, s, "x")
+	}
+	sub.Advance(p)
+	for st := Ready; st != Ended; {
+		if p, st = sub.Next(1<<20, 1<<20); st == Ready {
+			sub.Advance(p)
+		}
+	}
+	if r := sub.End().Reason; r != EndLagged {
+		t.Fatalf("it ended as %v", r)
+	}
+	now = now.Add(time.Second + 1)
+	want(Blocked)
 }
 
 // B14: a stored "first unseen" offset is delivered first, not the one before it.
