@@ -34,7 +34,7 @@ type publisher struct {
 // limit says when a phase is over: not before the time, not before the volume.
 type limit struct {
 	until   time.Time // zero: only the records count
-	records uint64 // of this publisher, in this phase
+	records uint64    // of this publisher, in this phase
 }
 
 // lookEvery is how many bytes a publisher may hand over between two looks at the
