@@ -9,7 +9,7 @@ import (
 
 const (
 	// minFrameBuf is what a buffer begins with. A process may hold thousands of idle subscriptions.
-	minFrameBuf = 8 << 10
+	minFrameBuf = 4 << 10
 	// keepFrameBuf is what a buffer grows to for the sake of larger reads; above it, it grows only for a frame that
 	// does not fit, and is given back afterwards.
 	keepFrameBuf = 256 << 10

@@ -276,39 +276,72 @@ func TestConnectionLostWithPublishInFlight(t *testing.T) {
 }
 
 func TestAtLeastOnce(t *testing.T) {
-	var mu sync.Mutex
-	n := 0
-	b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(p *fakebroker.Publish) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		n++
-		switch n {
-		case 2: // stored, but the answer is lost with the connection
+	// once says whether a record is seen for the first time.
+	once := func() func(p *fakebroker.Publish, record string) bool {
+		var mu sync.Mutex
+		seen := map[string]bool{}
+		return func(p *fakebroker.Publish, record string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if string(p.Records[0]) != record || seen[record] {
+				return false
+			}
+			seen[record] = true
+			return true
+		}
+	}
+	tests := []struct {
+		name    string
+		fault   func(first func(p *fakebroker.Publish, record string) bool, p *fakebroker.Publish) bool
+		repeats int
+	}{
+		{"answer lost with the connection", func(first func(*fakebroker.Publish, string) bool, p *fakebroker.Publish) bool {
+			if !first(p, "r2") {
+				return false
+			}
 			p.Store()
 			p.CloseConn()
-		case 4:
+			return true
+		}, 20},
+		{"refused for now", func(first func(*fakebroker.Publish, string) bool, p *fakebroker.Publish) bool {
+			if !first(p, "r3") {
+				return false
+			}
 			p.Fail(wire.CodeOverloaded, wire.RetryAfter, "", 1)
-		case 5:
+			return true
+		}, 0},
+		{"outcome unknown", func(first func(*fakebroker.Publish, string) bool, p *fakebroker.Publish) bool {
+			if !first(p, "r4") {
+				return false
+			}
+			p.Store()
 			p.Fail(wire.CodeQuorumTimeout, wire.RetryOutcomeUnknown, "", 0)
-		default:
-			return false
-		}
-		return true
-	}}})
-	c := dial(t, configFor(b))
-	p := newPublisher(t, c, demo, PublisherConfig{AtLeastOnce: true, MaxBatchRecords: 1})
-	for i, pending := range publishAll(t, p, 0, 20) {
-		if _, err := pending.Wait(testContext(t)); err != nil {
-			t.Errorf("record %d: %v", i, err)
-		}
+			return true
+		}, 1},
 	}
-	closePublisher(t, p)
-	stored := map[string]bool{}
-	for _, r := range b.Store().Records(demoKey) {
-		stored[r] = true
-	}
-	if len(stored) != 20 {
-		t.Errorf("%d different records are stored, want 20", len(stored))
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			first := once()
+			b := startBroker(t, fakebroker.Config{Hooks: fakebroker.Hooks{Publish: func(p *fakebroker.Publish) bool {
+				return tt.fault(first, p)
+			}}})
+			c := dial(t, configFor(b))
+			p := newPublisher(t, c, demo, PublisherConfig{AtLeastOnce: true, MaxBatchRecords: 1})
+			for i, pending := range publishAll(t, p, 0, 20) {
+				if _, err := pending.Wait(testContext(t)); err != nil {
+					t.Errorf("record %d: %v", i, err)
+				}
+			}
+			closePublisher(t, p)
+			stored := b.Store().Records(demoKey)
+			different := map[string]bool{}
+			for _, r := range stored {
+				different[r] = true
+			}
+			if len(different) != 20 || len(stored) > 20+tt.repeats {
+				t.Errorf("%d records are stored, %d different ones; want 20 and at most %d repeats", len(stored), len(different), tt.repeats)
+			}
+		})
 	}
 }
 
