@@ -3,10 +3,14 @@ package seglog
 import (
 	"errors"
 	"fmt"
+	"sync"
 )
 
-// What the append buffer may keep between calls; one large record doesn't pin its
-// size for ever.
+// appendBufs holds claims as they go to disk. It is shared by all logs: most of a
+// broker's many logs are idle at any moment. A buffer that was needed for one large
+// record isn't kept.
+var appendBufs = sync.Pool{New: func() any { return new([]byte) }}
+
 const keepAppendBuf = 4 << 20
 
 // Append writes records behind the last one. It returns when they are written but
@@ -41,16 +45,19 @@ func (l *Log) Append(recs []Record) error {
 	}
 
 	pos, stable := w.seg.end.Load(), l.durable.Load()
-	if l.buf == nil || int64(cap(l.buf)) < size {
-		l.buf = make([]byte, 0, max(size, 4096))
+	pooled := appendBufs.Get().(*[]byte) //nolint:errcheck // the pool holds nothing else
+	if int64(cap(*pooled)) < size {
+		*pooled = make([]byte, 0, size)
 	}
-	buf := l.buf[:0]
+	buf := (*pooled)[:0]
 	for i := range recs {
 		buf = appendRecord(buf, &recs[i], w.seg.seed, stable)
 	}
-	if cap(buf) > keepAppendBuf {
-		l.buf = nil
-	}
+	defer func() {
+		if cap(buf) <= keepAppendBuf {
+			appendBufs.Put(pooled)
+		}
+	}()
 	w.fill.claim(pos + size)
 	if n, err := w.file.WriteAt(buf, pos); err != nil {
 		return l.writeFailed(w, pos, n, err)

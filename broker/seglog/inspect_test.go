@@ -54,7 +54,10 @@ func TestInspect(t *testing.T) {
 		note    string
 	}{
 		"torn": {
-			damage:  func(d *disk) { b := d.read(d.path(104, segmentSuffix)); d.write(d.path(104, segmentSuffix), b[:len(b)-3]) },
+			damage: func(d *disk) {
+				b := d.read(d.path(104, segmentSuffix))
+				d.write(d.path(104, segmentSuffix), b[:len(b)-3])
+			},
 			verdict: VerdictRepairable, problem: "00000000000000000104.log torn at byte 636 (offset 105)", next: 105,
 		},
 		"sealed flipped": {
@@ -76,7 +79,7 @@ func TestInspect(t *testing.T) {
 		"of another log": {
 			damage: func(d *disk) {
 				b := d.read(d.path(104, segmentSuffix))
-				copy(b, appendSegmentHeader(nil, segmentHeader{base: 104, incarnation: [16]byte{1}}))
+				copy(b, encodeSegmentHeader(segmentHeader{base: 104, incarnation: [16]byte{1}}))
 				d.write(d.path(104, segmentSuffix), b)
 			},
 			verdict: VerdictRefused, problem: "another log", next: 104,

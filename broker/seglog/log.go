@@ -29,7 +29,6 @@ type Log struct {
 
 	// appendMu serialises Append, and Close against it.
 	appendMu sync.Mutex
-	buf      []byte  // one claim as it goes to disk; reused
 	pending  *repair // what Open could not do, to be done before the next append; nil: nothing
 	syncDirs bool    // the directory may hold names that are not durable yet
 	badTail  bool    // a failed append left bytes behind the end, to be cut first

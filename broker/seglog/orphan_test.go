@@ -76,10 +76,10 @@ func TestIndexAndSegmentOrphans(t *testing.T) {
 		{name: "middle segment missing", damage: func(d *disk) { d.remove(segment(1)) }, corrupt: 0, reason: "the next segment begins at"},
 		{name: "empty segment behind", damage: func(d *disk) { d.write(d.path(1000, segmentSuffix), nil) }, corrupt: n - 1, reason: "the next segment begins at"},
 		{name: "segment with a hole before it", damage: func(d *disk) {
-			d.write(d.path(1000, segmentSuffix), appendSegmentHeader(nil, segmentHeader{base: 1000, incarnation: testIncarnation}))
+			d.write(d.path(1000, segmentSuffix), encodeSegmentHeader(segmentHeader{base: 1000, incarnation: testIncarnation}))
 		}, corrupt: n - 1, reason: "the next segment begins at"},
 		{name: "segment inside another", damage: func(d *disk) {
-			d.write(d.path(bases[1]+2, segmentSuffix), appendSegmentHeader(nil, segmentHeader{base: bases[1] + 2, incarnation: testIncarnation}))
+			d.write(d.path(bases[1]+2, segmentSuffix), encodeSegmentHeader(segmentHeader{base: bases[1] + 2, incarnation: testIncarnation}))
 		}, corrupt: 1, reason: "the next segment begins at"},
 	}
 	for _, test := range tests {

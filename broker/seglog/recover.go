@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"felix.dev/felix/broker/vfs"
 )
@@ -201,8 +202,8 @@ func (l *Log) restoreState(segs []*segment, rec *Recovery) (from int, err error)
 		return len(segs) - 1, nil
 	}
 	var unreadable error
-	for i := len(segs) - 1; i >= 0; i-- {
-		base := segs[i].base
+	for i, s := range slices.Backward(segs) {
+		base := s.base
 		b, err := readState(l.fs, l.cfg.Dir, base, l.cfg.Incarnation)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errBadState) {
 			unreadable = err

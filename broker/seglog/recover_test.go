@@ -443,7 +443,7 @@ func TestOpenRefusesForeignSegments(t *testing.T) {
 	}
 	b := d.read(path)
 	newer := bytes.Clone(b)
-	h := appendSegmentHeader(nil, segmentHeader{incarnation: testIncarnation})
+	h := encodeSegmentHeader(segmentHeader{incarnation: testIncarnation})
 	h[9]++ // version
 	copy(newer, reseal(h))
 	d.write(path, newer)
@@ -456,7 +456,7 @@ func TestOpenRefusesForeignSegments(t *testing.T) {
 		"empty":          func([]byte) []byte { return nil },
 		"zeros":          func(b []byte) []byte { clear(b); return b },
 		"of another place": func(b []byte) []byte {
-			copy(b, appendSegmentHeader(nil, segmentHeader{base: 7, incarnation: testIncarnation}))
+			copy(b, encodeSegmentHeader(segmentHeader{base: 7, incarnation: testIncarnation}))
 			return b
 		},
 	} {

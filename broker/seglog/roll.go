@@ -76,7 +76,7 @@ func (l *Log) createSegment(base uint64) (*writer, error) {
 		}
 		w.file = f
 	}
-	header := appendSegmentHeader(nil, segmentHeader{base: base, incarnation: l.cfg.Incarnation, created: l.cfg.Now().UnixMicro()})
+	header := encodeSegmentHeader(segmentHeader{base: base, incarnation: l.cfg.Incarnation, created: l.cfg.Now().UnixMicro()})
 	_, err := w.file.WriteAt(header, 0)
 	if err == nil {
 		err = w.file.Datasync()

@@ -36,16 +36,16 @@ type segmentHeader struct {
 	created     int64
 }
 
-func appendSegmentHeader(dst []byte, h segmentHeader) []byte {
-	var b [segmentHeaderLen]byte
-	copy(b[:], segmentMagic)
+func encodeSegmentHeader(h segmentHeader) []byte {
+	b := make([]byte, segmentHeaderLen)
+	copy(b, segmentMagic)
 	binary.BigEndian.PutUint16(b[8:], formatVersion)
 	binary.BigEndian.PutUint32(b[12:], segmentHeaderLen)
 	binary.BigEndian.PutUint64(b[16:], h.base)
 	copy(b[24:], h.incarnation[:])
 	binary.BigEndian.PutUint64(b[40:], uint64(h.created))
 	binary.BigEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
-	return append(dst, b[:]...)
+	return b
 }
 
 // parseSegmentHeader returns ErrFormat for a header that is whole but not ours to
@@ -75,11 +75,12 @@ func parseSegmentHeader(b []byte) (segmentHeader, error) {
 	return h, nil
 }
 
+var zeroBlock [4096]byte // never written to
+
 func isZero(b []byte) bool {
-	var zeros [4096]byte
 	for len(b) > 0 {
-		n := min(len(b), len(zeros))
-		if !bytes.Equal(b[:n], zeros[:n]) {
+		n := min(len(b), len(zeroBlock))
+		if !bytes.Equal(b[:n], zeroBlock[:n]) {
 			return false
 		}
 		b = b[n:]
