@@ -91,9 +91,12 @@ func shown(v *served) admin.Stream {
 	}
 	for i := range out.Shards {
 		k := &out.Shards[i]
-		k.Shard, k.Error = uint32(i), v.problem
+		k.Shard = uint32(i)
 		if i >= len(v.shards) {
-			if k.Error == "" && v.refusal != nil {
+			switch {
+			case v.problem != nil:
+				k.Error = v.problem.String()
+			case v.refusal != nil:
 				k.Error = v.refusal.Message
 			}
 			continue
@@ -101,8 +104,8 @@ func shown(v *served) admin.Stream {
 		info := v.shards[i].Info()
 		k.OldestOffset, k.NextOffset = info.Oldest, info.Mark
 		k.LogBytes, k.TailBytes, k.Subscriptions = info.LogBytes, info.TailBytes, info.Subscriptions
-		if info.Err != nil {
-			k.Error = info.Err.Error()
+		if p := v.shards[i].problem(&info); p != nil {
+			k.Error = p.String()
 		}
 	}
 	return out

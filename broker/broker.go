@@ -24,6 +24,9 @@ import (
 	"felix.dev/felix/broker/server"
 )
 
+// certificateSoon is how long before its certificate expires a broker says so.
+const certificateSoon = 21 * 24 * time.Hour
+
 // Broker is a running broker.
 type Broker struct {
 	cfg     Config
@@ -60,6 +63,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
+	cfg.Log = slog.New(newLogLimit(cfg.Log.Handler()))
 	b := &Broker{cfg: cfg, log: cfg.Log, down: make(chan struct{}), failed: make(chan struct{}), stopAdmin: func() {}}
 	for _, step := range []func(context.Context) error{
 		b.openData, b.openMetrics, b.openAuth, b.openCertificate, b.openStreams, b.openServer, b.openAdmin,
@@ -146,8 +150,13 @@ func (b *Broker) openCertificate(context.Context) error {
 	}
 	b.caFile = files.CertFile
 	var err error
-	b.cert, err = server.LoadCertificate(files.CertFile, files.KeyFile, nil, b.log)
-	return err
+	if b.cert, err = server.LoadCertificate(files.CertFile, files.KeyFile, nil, b.log); err != nil {
+		return err
+	}
+	if check := b.certificateCheck(time.Now()); check.Message != "" {
+		b.log.Warn("certificate "+check.Message, slog.String("file", files.CertFile))
+	}
+	return nil
 }
 
 // certificateHosts are the names that clients may know this broker by.
@@ -180,12 +189,13 @@ func (b *Broker) openStreams(context.Context) error {
 		return err
 	}
 	if !cfg.InMemory {
-		if err := sweep(b.cfg.DataDir, c.List(), b.log); err != nil {
+		if err := sweep(b.cfg.FS, b.cfg.DataDir, c.List(), b.log); err != nil {
 			return err
 		}
 	}
 	b.streams = openStreams(&opener{
-		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, reserve: c.Reserve,
+		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, fs: b.cfg.FS,
+		metrics: b.metrics, reserve: c.Reserve,
 	}, c, b.log)
 	if b.cfg.Dev {
 		return b.makeDevStream()
@@ -200,7 +210,7 @@ func (b *Broker) openServer(ctx context.Context) error {
 	}
 	cfg := b.cfg.serverConfig()
 	cfg.Certificate, cfg.Auth, cfg.Directory, cfg.Egress = b.cert.Certificate, b.verifier, b.streams, b.engine
-	cfg.Metrics, cfg.SubscriptionEnded = b.metrics, b.streams.subscriptionEnded
+	cfg.Metrics = b.metrics
 	if b.cfg.DataDir != "" {
 		if cfg.StatelessResetKey, err = resetKey(b.cfg.path(resetName)); err != nil {
 			return err
@@ -216,7 +226,7 @@ func (b *Broker) openServer(ctx context.Context) error {
 		case <-b.down:
 		}
 	})
-	return b.metrics.Collect(&source{b: b}, metrics.CollectorConfig{})
+	return b.metrics.Collect(source{b}, metrics.CollectorConfig{})
 }
 
 func (b *Broker) openAdmin(ctx context.Context) error {
@@ -310,23 +320,21 @@ func (b *Broker) readiness(context.Context) []admin.Check {
 		}
 		streams.Message = strings.Join(slices.Clip(problems[:min(show, len(problems))]), "; ") + more
 	}
-	return []admin.Check{serving, streams}
+	return []admin.Check{serving, streams, b.certificateCheck(time.Now())}
 }
 
-func (b *Broker) totals() totals {
-	e := b.engine.Stats()
-	t := totals{bytes: e.Bytes, records: e.Records, writes: e.Writes, wakeups: e.Wakeups}
-	for _, v := range b.streams.all() {
-		for _, k := range v.shards {
-			if k.log != nil {
-				l := k.log.Stats()
-				t.appends += l.Appends
-				t.syncs += l.Syncs
-				t.trimmed += l.TrimmedSegments
-			}
-		}
+// certificateCheck says that the certificate expires soon, or has. Who is connected
+// goes on with one that has, so that this takes nobody out of service either.
+func (b *Broker) certificateCheck(now time.Time) admin.Check {
+	c := admin.Check{Name: "certificate", Ready: true}
+	at := b.cert.NotAfter()
+	switch left := at.Sub(now); {
+	case left <= 0:
+		c.Message = fmt.Sprintf("expired at %s, no client can connect: replace the files, they are taken at once", at.UTC().Format(time.RFC3339))
+	case left < certificateSoon:
+		c.Message = fmt.Sprintf("expires at %s: replace the files, they are taken at once", at.UTC().Format(time.RFC3339))
 	}
-	return t
+	return c
 }
 
 // fail notes why the broker cannot go on.

@@ -16,6 +16,7 @@ import (
 	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/egress"
 	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/vfs"
 )
 
 // Duration is a time.Duration that is text in the file: "30s".
@@ -51,6 +52,8 @@ type Config struct {
 	// ShutdownTimeout is what Run gives a shutdown (15 s).
 	ShutdownTimeout Duration `json:"shutdown_timeout,omitzero"`
 
+	// FS is where the logs of streams are; nil: on the disk, like everything else.
+	FS vfs.FS `json:"-"`
 	// Log; nil: none. Registry is where metrics are registered and what /metrics
 	// shows; nil: one of the broker's own. Version and Revision are shown there.
 	Log               *slog.Logger         `json:"-"`
@@ -158,6 +161,9 @@ func (c *Config) setDefaults() {
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, Duration(15*time.Second))
 	c.Streams.OnFull = cmp.Or(c.Streams.OnFull, stream.DropNew.String())
 	c.Streams.Fsync = cmp.Or(c.Streams.Fsync, fsyncAlways)
+	if c.FS == nil {
+		c.FS = vfs.OS
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

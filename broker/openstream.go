@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"felix.dev/felix/broker/catalog"
+	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/seglog"
 	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/vfs"
 	"felix.dev/felix/broker/wire"
 )
 
@@ -23,32 +25,44 @@ type served struct {
 	// refusal is what clients are told without a stream.
 	refusal *stream.Error
 	shards  []openShard // nil without a stream
-	// problem is what an operator should look at; empty: nothing.
-	problem string
-	// before counts what was committed under the catalog's entry until it was opened
-	// the last time, for counters that must not go down.
-	before uint64
+	// problem is why it cannot be opened; nil: it can.
+	problem *problem
+	// before counts what happened under the catalog's entry until it was opened the
+	// last time, for counters that must not go down.
+	before counts
 }
+
+// counts are since the broker started.
+type counts struct{ records, dropped uint64 }
 
 // openShard is a shard and where it stood when it was opened.
 type openShard struct {
 	*stream.Shard
-	log      *seglog.Log // nil: memory
-	damage   string      // of the log, found when it was opened
+	health   *health
 	openedAt uint64
 }
 
-// committed is how many records were committed since the broker started.
-func (s *served) committed() uint64 {
+// counted is what was committed, and what subscriptions were not sent.
+func (s *served) counted() counts {
 	n := s.before
 	for _, k := range s.shards {
-		n += k.Mark() - k.openedAt
+		i := k.Info()
+		n.records += i.Mark - k.openedAt
+		n.dropped += i.Dropped
 	}
 	return n
 }
 
+// problem is what an operator should look at, given how the shard stands; nil: nothing.
+func (k *openShard) problem(info *stream.ShardInfo) *problem {
+	if info.Err != nil {
+		return poisonedProblem(info.Err)
+	}
+	return k.health.problem()
+}
+
 // unavailable is a stream without shards.
-func unavailable(e *catalog.Entry, problem string, refusal *stream.Error) *served {
+func unavailable(e *catalog.Entry, problem *problem, refusal *stream.Error) *served {
 	return &served{entry: *e, refusal: refusal, problem: problem}
 }
 
@@ -58,6 +72,8 @@ type opener struct {
 	defaults stream.Config
 	cfg      StreamDefaults
 	log      *slog.Logger
+	fs       vfs.FS // of the logs
+	metrics  *metrics.Metrics
 	// reserve makes sure that a memory shard's offsets are never used again.
 	reserve func(n catalog.Name, shard uint32, upTo uint64) (mark uint64, err error)
 }
@@ -74,13 +90,10 @@ func (o *opener) open(e *catalog.Entry, fresh bool) *served {
 			o.log.Error("stream cannot be served", slog.String("stream", e.Spec.Name.String()),
 				slog.Int("shard", i), slog.Any("error", err))
 			_ = closeShards(context.Background(), s.shards, stream.EndShutdown) // nothing was done with them
-			return unavailable(e, fmt.Sprintf("shard %d: %v", i, err), &stream.Error{
+			return unavailable(e, unopenedProblem(i, err), &stream.Error{
 				Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: "not_ready",
 				Message: fmt.Sprintf("shard %d of the stream cannot be opened", i), Err: err,
 			})
-		}
-		if k.damage != "" {
-			s.problem = fmt.Sprintf("shard %d: %s", i, k.damage)
 		}
 		shards = append(shards, k.Shard)
 		s.shards = append(s.shards, k)
@@ -92,8 +105,10 @@ func (o *opener) open(e *catalog.Entry, fresh bool) *served {
 // openShard opens shard i of a stream; fresh says that it is new. A damaged log is
 // opened for reading.
 func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, error) {
-	cfg := o.shardConfig(e, i, fresh)
-	var k openShard
+	k := openShard{health: &health{
+		log: o.log.With(slog.String("stream", e.Spec.Name.String()), slog.Int("shard", i)), m: o.metrics,
+	}}
+	cfg := o.shardConfig(e, i, fresh, k.health)
 	var openLog func(stream.Hooks) (stream.Log, error)
 	if e.Spec.Durability != catalog.Memory {
 		if o.dataDir == "" {
@@ -104,17 +119,24 @@ func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, erro
 			if err != nil {
 				return nil, err
 			}
-			logCfg.Committed, logCfg.OnRecover = h.Committed, h.OnRecover
+			logCfg.Committed = func(next uint64, err error) {
+				k.health.committed(next, err)
+				h.Committed(next, err)
+			}
+			logCfg.OnRecover = h.OnRecover
 			logCfg.RestoreState, logCfg.SnapshotState = h.RestoreState, h.SnapshotState
+			logCfg.Synced, logCfg.Trimmed = k.health.synced, k.health.trimmed
 			l, recovery, err := seglog.Open(logCfg)
 			if err != nil {
 				return nil, err
 			}
-			k.log = l
-			if recovery.Corruption != nil {
-				k.damage = recovery.Corruption.Error()
+			switch {
+			case recovery.Corruption != nil:
+				k.health.damage(recovery.Corruption, true)
+			case recovery.ReadOnly != nil: // the first publish tries again
+				k.health.refusedWrite(recovery.ReadOnly)
 			}
-			return stream.Segments(l), nil
+			return watchedLog{stream.Segments(l), k.health}, nil
 		}
 	}
 	var err error
@@ -125,7 +147,7 @@ func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, erro
 	return k, nil
 }
 
-func (o *opener) shardConfig(e *catalog.Entry, i int, fresh bool) stream.Config {
+func (o *opener) shardConfig(e *catalog.Entry, i int, fresh bool, h *health) stream.Config {
 	spec := &e.Spec
 	cfg := o.defaults
 	cfg.Name, cfg.Shard = nameOf(spec.Name), uint32(i)
@@ -138,7 +160,15 @@ func (o *opener) shardConfig(e *catalog.Entry, i int, fresh bool) stream.Config 
 	if spec.Durability == catalog.Memory {
 		cfg.First = e.FirstOffsets[i]
 		name := spec.Name
-		cfg.Reserve = func(upTo uint64) (uint64, error) { return o.reserve(name, uint32(i), upTo) }
+		cfg.Reserve = func(upTo uint64) (uint64, error) {
+			mark, err := o.reserve(name, uint32(i), upTo)
+			if err != nil {
+				h.refusedWrite(err)
+			} else {
+				h.wrote()
+			}
+			return mark, err
+		}
 		if !fresh { // somewhere below what is reserved it was when the broker ended
 			cfg.First = e.StartOffsets()[i]
 		}
@@ -155,7 +185,7 @@ func (o *opener) shardConfig(e *catalog.Entry, i int, fresh bool) stream.Config 
 func (o *opener) logConfig(e *catalog.Entry, i int) (seglog.Config, error) {
 	spec := &e.Spec
 	cfg := seglog.Config{
-		Dir: shardDir(o.dataDir, e, i), SegmentBytes: o.cfg.SegmentBytes, Prefill: true,
+		FS: o.fs, Dir: shardDir(o.dataDir, e, i), SegmentBytes: o.cfg.SegmentBytes, Prefill: true,
 		First: e.FirstOffsets[i], MaxAge: spec.Retention.MaxAge, Log: o.log,
 	}
 	if spec.Retention.MaxBytes > 0 {

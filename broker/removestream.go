@@ -32,10 +32,10 @@ func (s *streams) remove(ctx context.Context, n catalog.Name) error {
 	if err != nil {
 		return err
 	}
-	gone := unavailable(&have.entry, "", &stream.Error{
+	gone := unavailable(&have.entry, nil, &stream.Error{
 		Code: wire.CodeNotFound, Retry: wire.RetryAfter, RetryAfter: time.Second, Message: "the stream is being deleted",
 	})
-	gone.before = have.committed()
+	gone.before = have.counted()
 	s.publish(n, gone)
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), readersWait)
 	defer cancel()
@@ -49,12 +49,11 @@ func (s *streams) remove(ctx context.Context, n catalog.Name) error {
 		// its owner wanted anyway.
 		_ = closeLogs(wait, have.shards) // opening says what is wrong
 		back := s.opener.open(&have.entry, false)
-		back.before = gone.before
+		back.before = have.counted() // what was under way included
 		s.publish(n, back)
 		return err
 	}
 	s.publish(n, nil)
-	s.dropped.Delete(nameOf(n))
 	s.tasks.Go(func() { s.clear(have) })
 	return nil
 }
@@ -116,13 +115,13 @@ func (s *streams) clear(have *served) {
 	if have.entry.Spec.Durability != catalog.Durable {
 		return
 	}
-	if err := removeIncarnation(incarnationDir(s.opener.dataDir, &have.entry)); err != nil {
+	if err := removeIncarnation(s.opener.fs, incarnationDir(s.opener.dataDir, &have.entry)); err != nil {
 		s.log.Warn("data of a deleted stream stays until the next start", slog.String("stream", name), slog.Any("error", err))
 	}
 }
 
 // removeIncarnation removes the logs of a deleted stream, the mark last.
-func removeIncarnation(dir string) error {
+func removeIncarnation(logs vfs.FS, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("broker: remove data: %w", err)
@@ -131,7 +130,7 @@ func removeIncarnation(dir string) error {
 		if _, err := strconv.ParseUint(e.Name(), 10, 32); err != nil || !e.IsDir() {
 			continue
 		}
-		if err := seglog.Remove(vfs.OS, filepath.Join(dir, e.Name())); err != nil {
+		if err := seglog.Remove(logs, filepath.Join(dir, e.Name())); err != nil {
 			return err
 		}
 	}
@@ -147,7 +146,7 @@ func removeIncarnation(dir string) error {
 // sweep looks at the data of streams before they are opened: it finishes removals
 // that were interrupted, and reports what the catalog does not know. That is never
 // removed: the catalog may be the one that is wrong.
-func sweep(dataDir string, entries []catalog.Entry, log *slog.Logger) error {
+func sweep(logs vfs.FS, dataDir string, entries []catalog.Entry, log *slog.Logger) error {
 	known := make(map[string]bool, len(entries))
 	for i := range entries {
 		known[incarnationDir(dataDir, &entries[i])] = true
@@ -169,7 +168,7 @@ func sweep(dataDir string, entries []catalog.Entry, log *slog.Logger) error {
 			}
 		case known[dir]:
 		case marked:
-			if err := removeIncarnation(dir); err != nil {
+			if err := removeIncarnation(logs, dir); err != nil {
 				log.Warn("data of a deleted stream stays", slog.String("dir", dir), slog.Any("error", err))
 			}
 		default:

@@ -4,60 +4,40 @@ import (
 	"felix.dev/felix/broker/metrics"
 )
 
-// source is what a scrape reads. Totals that other packages keep themselves are
-// carried into their counters at the same time.
-type source struct {
-	b *Broker
-	// seen is what was carried before; a scrape has the collector's lock.
-	seen totals
-}
-
-// totals are counters kept by the engine and the logs.
-type totals struct {
-	bytes, records, writes, wakeups uint64
-	appends, syncs, trimmed         uint64
-}
+// source is what a scrape reads.
+type source struct{ b *Broker }
 
 // State implements metrics.Source.
-func (s *source) State() metrics.State {
-	s.carry()
-	st := s.b.server.Stats()
+func (s source) State() metrics.State {
+	server, egress := s.b.server.Stats(), s.b.engine.Stats()
 	return metrics.State{
-		Ready: s.b.ready(), Connections: st.Connections, StreamsOpen: st.Streams, IngressBytes: st.IngressBytes,
+		Ready: s.b.ready(), Connections: server.Connections, StreamsOpen: server.Streams, IngressBytes: server.IngressBytes,
+		Egress: metrics.EgressTotals{
+			Bytes: egress.Bytes, Records: egress.Records, Writes: egress.Writes, Wakeups: egress.Wakeups,
+		},
+		CertificateExpiry: s.b.cert.NotAfter(),
 	}
-}
-
-func (s *source) carry() {
-	now := s.b.totals()
-	add := func(c interface{ Add(float64) }, now, before uint64) {
-		if now > before { // a log that was closed takes its share with it
-			c.Add(float64(now - before))
-		}
-	}
-	m := s.b.metrics
-	add(m.Egress.Bytes, now.bytes, s.seen.bytes)
-	add(m.Egress.Records, now.records, s.seen.records)
-	add(m.Egress.Writes, now.writes, s.seen.writes)
-	add(m.Egress.Wakeups, now.wakeups, s.seen.wakeups)
-	add(m.Publish.Appends, now.appends, s.seen.appends)
-	add(m.Log.Syncs, now.syncs, s.seen.syncs)
-	add(m.Log.Trimmed, now.trimmed, s.seen.trimmed)
-	s.seen = now
 }
 
 // Streams implements metrics.Source.
-func (s *source) Streams(yield func(metrics.StreamState) bool) {
+func (s source) Streams(yield func(metrics.StreamState) bool) {
 	for _, v := range s.b.streams.all() {
+		n := v.counted()
 		st := metrics.StreamState{
-			Stream: v.entry.Spec.Name.String(), Records: v.committed(),
-			DroppedRecords: s.b.streams.droppedOf(nameOf(v.entry.Spec.Name)).Load(),
+			Stream: v.entry.Spec.Name.String(), Records: n.records, DroppedRecords: n.dropped,
 		}
-		for _, k := range v.shards {
-			i := k.Info()
-			st.LogBytes += i.LogBytes
-			st.TailBytes += i.TailBytes
-			for _, sub := range k.Subscriptions() {
-				st.DroppedRecords += sub.Dropped
+		if v.problem != nil {
+			for range v.entry.Spec.Shards {
+				st.Problems = append(st.Problems, v.problem.kind)
+			}
+		}
+		for i := range v.shards {
+			k := &v.shards[i]
+			info := k.Info()
+			st.LogBytes += info.LogBytes
+			st.TailBytes += info.TailBytes
+			if p := k.problem(&info); p != nil {
+				st.Problems = append(st.Problems, p.kind)
 			}
 		}
 		if !yield(st) {
@@ -67,7 +47,7 @@ func (s *source) Streams(yield func(metrics.StreamState) bool) {
 }
 
 // Subscriptions implements metrics.Source.
-func (s *source) Subscriptions(yield func(metrics.SubscriptionState) bool) {
+func (s source) Subscriptions(yield func(metrics.SubscriptionState) bool) {
 	for _, v := range s.b.streams.all() {
 		for _, k := range v.shards {
 			for _, i := range k.Subscriptions() {

@@ -43,9 +43,6 @@ type streams struct {
 	changing sync.Mutex // one change at a time; held while logs are opened and closed
 	closed   bool       // guarded by changing: nothing may be changed any more
 
-	// dropped are records that subscriptions which are over were not sent, by stream.
-	dropped sync.Map // stream.Name -> *atomic.Uint64
-
 	stop  chan struct{} // closed when the broker shuts down
 	tasks sync.WaitGroup
 }
@@ -223,10 +220,10 @@ func (s *streams) grow(have *served, e *catalog.Entry) (*served, error) {
 // reopen closes a stream's shards and opens them with its new settings. The caller
 // holds changing.
 func (s *streams) reopen(ctx context.Context, have *served, e *catalog.Entry) (*served, error) {
-	away := unavailable(e, "", &stream.Error{
+	away := unavailable(e, nil, &stream.Error{
 		Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: "not_ready", Message: "the stream's settings are being changed",
 	})
-	away.before = have.committed()
+	away.before = have.counted()
 	s.publish(e.Spec.Name, away)
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenWait)
 	defer cancel()
@@ -234,7 +231,7 @@ func (s *streams) reopen(ctx context.Context, have *served, e *catalog.Entry) (*
 		s.log.Warn("stream closed with an error to change its settings", slog.String("stream", e.Spec.Name.String()), slog.Any("error", err))
 	}
 	v := s.opener.open(e, false)
-	v.before = away.before
+	v.before = have.counted() // what was under way included
 	s.publish(e.Spec.Name, v)
 	if v.stream == nil {
 		return nil, v.refusal
@@ -242,35 +239,20 @@ func (s *streams) reopen(ctx context.Context, have *served, e *catalog.Entry) (*
 	return v, nil
 }
 
-// problems are streams that somebody should look at.
+// problems are the shards that somebody should look at, with what to do.
 func (s *streams) problems() (out []string) {
 	for _, v := range s.all() {
-		problem := v.problem
-		for i, k := range v.shards {
-			if err := k.Info().Err; err != nil && problem == "" {
-				problem = fmt.Sprintf("shard %d: %v", i, err)
-			}
+		if v.problem != nil {
+			out = append(out, fmt.Sprintf("%s: %s", v.entry.Spec.Name, v.problem))
 		}
-		if problem != "" {
-			out = append(out, fmt.Sprintf("%s: %s", v.entry.Spec.Name, problem))
+		for i := range v.shards {
+			info := v.shards[i].Info()
+			if p := v.shards[i].problem(&info); p != nil {
+				out = append(out, fmt.Sprintf("%s shard %d: %s", v.entry.Spec.Name, i, p))
+			}
 		}
 	}
 	return out
-}
-
-// subscriptionEnded keeps counters whole when a subscription's own are gone.
-func (s *streams) subscriptionEnded(i stream.SubscriptionInfo) {
-	if i.Dropped > 0 {
-		s.droppedOf(i.Stream).Add(i.Dropped)
-	}
-}
-
-func (s *streams) droppedOf(n stream.Name) *atomic.Uint64 {
-	v, ok := s.dropped.Load(n)
-	if !ok {
-		v, _ = s.dropped.LoadOrStore(n, new(atomic.Uint64))
-	}
-	return v.(*atomic.Uint64) //nolint:errcheck,forcetypeassert // the map holds nothing else
 }
 
 // beginShutdown ends changes and closes all shards: their readers get what is

@@ -9,6 +9,7 @@ import (
 
 	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/catalog"
+	"felix.dev/felix/broker/vfs"
 	"felix.dev/felix/client"
 )
 
@@ -193,7 +194,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	lines := newLogLines()
-	if err := sweep(dir, []catalog.Entry{known}, slogOf(lines)); err != nil {
+	if err := sweep(vfs.OS, dir, []catalog.Entry{known}, slogOf(lines)); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]bool{

@@ -42,7 +42,12 @@ var (
 	connectionsDesc = desc("felix_connections", "Connections open now.")
 	openDesc        = desc("felix_streams_open", "QUIC streams open now, in both directions.")
 	ingressDesc     = desc("felix_ingress_bytes", "Bytes of publishes admitted and not yet answered.")
-	pendingDesc     = desc("felix_egress_pending_bytes", "Bytes read for subscriptions and not yet accepted by QUIC.")
+	sentDesc        = desc("felix_egress_bytes_total", "Bytes of event frames accepted by QUIC.")
+	sentRecordsDesc = desc("felix_egress_records_total", "Records accepted by QUIC, once for each subscription.")
+	writesDesc      = desc("felix_egress_writes_total", "Writes to QUIC streams; bytes per write is what batching gains.")
+	wakeupsDesc     = desc("felix_egress_wakeups_total", "Parked feeders woken because their shard moved.")
+	expiryDesc      = desc("felix_certificate_expiry_timestamp_seconds", "When the certificate that clients are shown expires, in seconds since the epoch.")
+	problemsDesc    = desc("felix_shard_problems", "Shards with a problem that somebody should look at.", "problem")
 	tailDesc        = desc("felix_tail_bytes", "Bytes held by the tail rings of all streams.")
 	streamsDesc     = desc("felix_streams", "Streams that this broker serves.")
 	subsDesc        = desc("felix_subscriptions", "Live subscriptions, by what they are doing.", "state")
@@ -51,7 +56,7 @@ var (
 	lagSumDesc      = desc("felix_stream_lag_records", "How far the subscriptions of a stream are behind, added up.", "stream")
 	lagMaxDesc      = desc("felix_stream_lag_records_max", "How far the slowest subscription of a stream is behind.", "stream")
 	recordsDesc     = desc("felix_stream_records_total", "Records committed to a stream.", "stream")
-	droppedDesc     = desc("felix_subscription_dropped_records_total", "Records that subscriptions of a stream were not sent because they were too slow.", "stream")
+	droppedDesc     = desc("felix_subscription_dropped_records_total", "Records that subscriptions of a stream were not sent because they lagged too far.", "stream")
 	logBytesDesc    = desc("felix_log_bytes", "Bytes of a stream's log on disk.", "stream")
 )
 
@@ -79,7 +84,8 @@ func newCollector(src Source, cfg CollectorConfig) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		readyDesc, connectionsDesc, openDesc, ingressDesc, pendingDesc, tailDesc, streamsDesc, subsDesc,
+		readyDesc, connectionsDesc, openDesc, ingressDesc, tailDesc, streamsDesc, subsDesc,
+		sentDesc, sentRecordsDesc, writesDesc, wakeupsDesc, expiryDesc, problemsDesc,
 		subLagDesc, streamSubsDesc, lagSumDesc, lagMaxDesc, recordsDesc, droppedDesc, logBytesDesc,
 	} {
 		ch <- d
@@ -93,9 +99,16 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 	var streams []StreamState
 	var tail int64
+	problems := make(map[Problem]int)
+	for _, p := range Problems() {
+		problems[p] = 0
+	}
 	c.src.Streams(func(s StreamState) bool {
 		streams = append(streams, s)
 		tail += s.TailBytes
+		for _, p := range s.Problems {
+			problems[p]++
+		}
 		return true
 	})
 	series := c.book.scrape(streams)
@@ -116,7 +129,16 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(connectionsDesc, float64(st.Connections))
 	gauge(openDesc, float64(st.StreamsOpen))
 	gauge(ingressDesc, float64(st.IngressBytes))
-	gauge(pendingDesc, float64(st.EgressPendingBytes))
+	counter(sentDesc, st.Egress.Bytes)
+	counter(sentRecordsDesc, st.Egress.Records)
+	counter(writesDesc, st.Egress.Writes)
+	counter(wakeupsDesc, st.Egress.Wakeups)
+	if !st.CertificateExpiry.IsZero() {
+		gauge(expiryDesc, float64(st.CertificateExpiry.Unix()))
+	}
+	for p, n := range problems {
+		gauge(problemsDesc, float64(n), string(p))
+	}
 	gauge(tailDesc, float64(tail))
 	gauge(streamsDesc, float64(len(streams)))
 	for state, n := range states {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -76,10 +77,11 @@ func gather(t *testing.T, reg *prometheus.Registry, names ...string) []string {
 
 func TestScrape(t *testing.T) {
 	src := &fakeSource{
-		state: State{Ready: true, Connections: 3, StreamsOpen: 7, IngressBytes: 100, EgressPendingBytes: 50},
+		state: State{Ready: true, Connections: 3, StreamsOpen: 7, IngressBytes: 100, Egress: EgressTotals{Bytes: 50, Records: 4, Writes: 3, Wakeups: 2},
+			CertificateExpiry: time.Unix(1_800_000_000, 0)},
 		streams: []StreamState{
 			{Stream: "t/n/a", LogBytes: 10, TailBytes: 1, Records: 5, DroppedRecords: 2},
-			{Stream: "t/n/b", LogBytes: 20, TailBytes: 2},
+			{Stream: "t/n/b", LogBytes: 20, TailBytes: 2, Problems: []Problem{ProblemFull, ProblemFull, ProblemDamaged}},
 		},
 		subs: []SubscriptionState{
 			{ID: 1, Stream: "t/n/a", State: "live"},
@@ -90,13 +92,19 @@ func TestScrape(t *testing.T) {
 	}
 	reg := newRegistry(t, src, CollectorConfig{})
 	got := gather(t, reg,
-		"felix_ready", "felix_connections", "felix_streams_open", "felix_ingress_bytes", "felix_egress_pending_bytes",
+		"felix_ready", "felix_connections", "felix_streams_open", "felix_ingress_bytes",
+		"felix_egress_bytes_total", "felix_egress_records_total", "felix_egress_writes_total", "felix_egress_wakeups_total",
+		"felix_certificate_expiry_timestamp_seconds", "felix_shard_problems",
 		"felix_tail_bytes", "felix_streams", "felix_subscriptions", "felix_subscription_lag_records",
 		"felix_stream_subscriptions", "felix_stream_lag_records", "felix_stream_lag_records_max",
 		"felix_stream_records_total", "felix_subscription_dropped_records_total", "felix_log_bytes")
 	want := []string{
 		"felix_ready{} 1", "felix_connections{} 3", "felix_streams_open{} 7", "felix_ingress_bytes{} 100",
-		"felix_egress_pending_bytes{} 50", "felix_tail_bytes{} 3", "felix_streams{} 2",
+		"felix_egress_bytes_total{} 50", "felix_egress_records_total{} 4", "felix_egress_writes_total{} 3", "felix_egress_wakeups_total{} 2",
+		"felix_certificate_expiry_timestamp_seconds{} 1.8e+09",
+		"felix_shard_problems{problem=damaged} 1", "felix_shard_problems{problem=disk_full} 2", "felix_shard_problems{problem=poisoned} 0",
+		"felix_shard_problems{problem=read_only} 0", "felix_shard_problems{problem=unavailable} 0", "felix_shard_problems{problem=write} 0",
+		"felix_tail_bytes{} 3", "felix_streams{} 2",
 		"felix_subscriptions{state=behind} 1", "felix_subscriptions{state=blocked} 1",
 		"felix_subscriptions{state=live} 1", "felix_subscriptions{state=other} 1", "felix_subscriptions{state=waiting} 0",
 		"felix_subscription_lag_records{stream=t/n/a,subscription=2} 40",

@@ -4,7 +4,8 @@
 // Egress, Subscriptions, Log and Network group them by who that is. What is
 // a state rather than an event (how many connections, how far behind is who) is
 // not counted up and down but read from the owner at each scrape through a
-// Source, so that a gauge cannot drift from what it stands for.
+// Source, so that a gauge cannot drift from what it stands for. So are counters that
+// their owner keeps anyway.
 //
 // The package is not a registry and serves nothing: the registry is passed in.
 // It does not measure; it is told.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -62,6 +63,7 @@ func everything(t *testing.T) map[string]described {
 	}
 	m.SetBuild("v", "r", "go")
 	src := &fakeSource{
+		state:   State{CertificateExpiry: time.Unix(1, 0)},
 		streams: []StreamState{{Stream: "t/n/s"}},
 		subs:    []SubscriptionState{{ID: 1, Stream: "t/n/s", State: "live", LagRecords: 1}},
 	}
@@ -151,11 +153,7 @@ func TestLabelValuesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reg := prometheus.NewRegistry()
-	if _, err := New(reg); err != nil {
-		t.Fatal(err)
-	}
-	families, err := reg.Gather()
+	families, err := newRegistry(t, &fakeSource{}, CollectorConfig{}).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,28 +7,28 @@ type LogErrorKind string
 
 // Kinds of log errors.
 const (
-	LogWrite      LogErrorKind = "write"
-	LogSync       LogErrorKind = "sync" // poisons the log
-	LogRead       LogErrorKind = "read"
-	LogFull       LogErrorKind = "disk_full"
-	LogReadOnly   LogErrorKind = "read_only"
-	LogCorruption LogErrorKind = "corruption"
+	LogFull       LogErrorKind = "disk_full"  // an append was refused
+	LogReadOnly   LogErrorKind = "read_only"  // an append was refused
+	LogWrite      LogErrorKind = "write"      // an append was refused for another reason; nothing of it was written
+	LogPoisoned   LogErrorKind = "poisoned"   // a write or flush failed: no more appends until it is reopened
+	LogCorruption LogErrorKind = "corruption" // damage was met, by a reader or when it was opened
+	LogRead       LogErrorKind = "read"       // the disk did not give what is there
 )
 
 // Log is updated by the owners of segment logs.
 type Log struct {
+	Appends prometheus.Counter
 	Sync    prometheus.Histogram // seconds
-	Syncs   prometheus.Counter
 	Errors  Counters[LogErrorKind]
 	Trimmed prometheus.Counter
 }
 
 func newLog(b *builder) Log {
 	return Log{
-		Sync:  b.seconds("felix_log_sync_seconds", "Time of one data sync of a segment."),
-		Syncs: b.counter("felix_log_syncs_total", "Data syncs of segments; stands still when nothing is published."),
-		Errors: counters(b, "felix_log_errors_total", "Errors of segment logs.", "kind",
-			[]LogErrorKind{LogWrite, LogSync, LogRead, LogFull, LogReadOnly, LogCorruption}),
+		Appends: b.counter("felix_log_appends_total", "Writes to logs, each with the publishes that waited for it."),
+		Sync:    b.seconds("felix_log_sync_seconds", "Time of one data sync of a segment; the count stands still when nothing is published."),
+		Errors: counters(b, "felix_log_errors_total", "What logs could not do.", "kind",
+			[]LogErrorKind{LogFull, LogReadOnly, LogWrite, LogPoisoned, LogCorruption, LogRead}),
 		Trimmed: b.counter("felix_log_segments_trimmed_total", "Segments removed by retention."),
 	}
 }

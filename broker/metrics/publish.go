@@ -12,11 +12,11 @@ const (
 	PublishRefused PublishResult = "refused" // idempotent: gap, expired, unknown producer, reused
 )
 
+// publishResults are those that a broker on its own has. The codes of a cluster, and
+// those that no publish is answered with, would be series that never move.
 var publishResults = []PublishResult{
 	PublishOK, PublishRefused,
-	"unauthenticated", "forbidden", "not_found", "invalid_request", "shard_unavailable", "not_leader",
-	"quorum_timeout", "leadership_lost", "unacknowledged", "overloaded", "limit_exceeded", "draining",
-	"internal", "storage", "stale_claim",
+	"forbidden", "not_found", "invalid_request", "shard_unavailable", "overloaded", "draining", "storage",
 }
 
 // ShedReason is which bound a publish did not fit.
@@ -30,24 +30,22 @@ const (
 	ShedReaders         ShedReason = "readers"          // onFull Block: no reader made room in time
 )
 
-// Publish is updated by the server and the shards.
+// Publish is updated by the server.
 type Publish struct {
 	Requests Counters[PublishResult]
 	Records  prometheus.Counter
 	Bytes    prometheus.Counter
 	Shed     Counters[ShedReason]
 	Ack      prometheus.Histogram // seconds
-	Appends  prometheus.Counter
 }
 
 func newPublish(b *builder) Publish {
 	return Publish{
 		Requests: counters(b, "felix_publish_requests_total", "Publish requests answered or, if unacked, done with.", "result", publishResults),
-		Records:  b.counter("felix_publish_records_total", "Records committed."),
-		Bytes:    b.counter("felix_publish_bytes_total", "Payload bytes of records committed."),
+		Records:  b.counter("felix_publish_records_total", "Records of publishes that were ok."),
+		Bytes:    b.counter("felix_publish_bytes_total", "Payload bytes of publishes that were ok."),
 		Shed: counters(b, "felix_publish_shed_total", "Publish requests turned away for want of room.", "reason",
 			[]ShedReason{ShedProcessBytes, ShedConnectionBytes, ShedShardQueue, ShedReaders}),
-		Ack:     b.seconds("felix_publish_ack_seconds", "Time from the last byte of an acked publish to its answer."),
-		Appends: b.counter("felix_publish_appends_total", "Appends that publishes were merged into; requests per append is the merge factor."),
+		Ack: b.seconds("felix_publish_ack_seconds", "Time from the last byte of an acked publish to its answer."),
 	}
 }

@@ -13,7 +13,6 @@ const (
 	EndSlow       EndReason = "slow_consumer" // a write made no progress in time
 	EndTooOld     EndReason = "too_old"       // retention took what it needed next
 	EndDeleted    EndReason = "stream_deleted"
-	EndMoved      EndReason = "shard_moved"
 	EndAdmin      EndReason = "admin" // ended through the admin API
 	EndShutdown   EndReason = "shutdown"
 	EndStorage    EndReason = "storage" // its log cannot be read on
@@ -30,7 +29,7 @@ func newSubscriptions(b *builder) Subscriptions {
 		Started: b.counter("felix_subscriptions_started_total", "Subscriptions registered."),
 		Ended: counters(b, "felix_subscriptions_ended_total", "Subscriptions ended.", "reason", []EndReason{
 			EndClient, EndConnection, EndLagged, EndSlow, EndTooOld,
-			EndDeleted, EndMoved, EndAdmin, EndShutdown, EndStorage,
+			EndDeleted, EndAdmin, EndShutdown, EndStorage,
 		}),
 	}
 }

@@ -76,6 +76,13 @@ func (c *CertificateFiles) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, 
 	return c.pair, nil
 }
 
+// NotAfter is when the certificate in use expires. It looks at the files like a
+// handshake does.
+func (c *CertificateFiles) NotAfter() time.Time {
+	pair, _ := c.Certificate(nil) // it has no error
+	return pair.Leaf.NotAfter
+}
+
 // refresh takes the files anew if they changed. The caller holds mu.
 func (c *CertificateFiles) refresh() {
 	seen, err := c.marks()

@@ -108,10 +108,6 @@ type Config struct {
 	// MaxBatchBytes the records of a publish (wire.MaxRecordsBytes).
 	MaxRecordBytes, MaxBatchBytes int
 
-	// SubscriptionEnded is told of each subscription that is over, with its last
-	// state; nil: nobody is. It must not block.
-	SubscriptionEnded func(stream.SubscriptionInfo)
-
 	// Metrics to update; nil: they count for nobody.
 	Metrics *metrics.Metrics
 	// Log; nil: none.

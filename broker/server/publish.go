@@ -218,6 +218,9 @@ func (p *publishing) done(r stream.Result) {
 		m.Bytes.Add(float64(p.pub.Records.PayloadBytes()))
 	} else {
 		m.Requests.With(resultOf(r.Err)).Inc()
+		if e, ok := errors.AsType[*stream.Error](r.Err); ok && e.Reason == stream.ReasonSubscriberBlocking {
+			m.Shed.With(metrics.ShedReaders).Inc()
+		}
 	}
 	if p.form != replyNone {
 		p.reply(r)

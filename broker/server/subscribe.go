@@ -130,22 +130,40 @@ func (s *session) openEventStream(id uint64) (*eventStream, *stream.Error) {
 func (c *connection) subscriptionOver(sub *stream.Subscription, end stream.End) {
 	reason := c.endReason(end.Reason)
 	c.srv.m.Subscriptions.Ended.With(reason).Inc()
-	level := slog.LevelInfo
-	if end.Reason == stream.EndCancelled {
-		level = slog.LevelDebug
-	}
+	level, text := endLine(reason)
 	i := sub.Info()
-	c.srv.log.Log(c.ctx, level, "subscription over",
-		slog.String("reason", string(reason)), slog.Any("error", end.Err),
+	attrs := []slog.Attr{
 		slog.Uint64("subscription", i.ID), slog.String("stream", i.Stream.String()), slog.Uint64("shard", uint64(i.Shard)),
-		slog.String("remote", c.remote), slog.String("principal", i.Principal),
-		slog.Uint64("next", end.Next), slog.Uint64("dropped", i.Dropped))
-	if told := c.srv.cfg.SubscriptionEnded; told != nil {
-		told(i)
+		slog.String("remote", c.remote), slog.String("principal", i.Principal), slog.String("reason", string(reason)),
+		slog.Uint64("offset", end.Next), slog.Uint64("behind", i.Mark-min(end.Next, i.Mark)),
+		slog.Duration("age", time.Since(i.Since).Truncate(time.Millisecond)),
 	}
+	if end.Err != nil {
+		attrs = append(attrs, slog.Any("error", end.Err))
+	}
+	c.srv.log.LogAttrs(context.Background(), level, text, attrs...) // c.ctx may be over
 	c.removeSubscription()
 	c.srv.streamsOpen.Add(-1)
 	c.tasks.Done()
+}
+
+// endLine is how the end of a subscription is logged: a reader that lost its place,
+// and why, is somebody's problem; what a client or an operator has done is not.
+func endLine(reason metrics.EndReason) (slog.Level, string) {
+	switch reason {
+	case metrics.EndLagged:
+		return slog.LevelWarn, "subscription ended: its reader is too slow and passed its lag bound; it may resume at the offset"
+	case metrics.EndSlow:
+		return slog.LevelWarn, "subscription ended: its reader took nothing for the slow-consumer timeout; it may resume at the offset"
+	case metrics.EndTooOld:
+		return slog.LevelWarn, "subscription ended: retention has removed what its reader needs next"
+	case metrics.EndStorage:
+		return slog.LevelError, "subscription ended: the log cannot be read on"
+	case metrics.EndAdmin:
+		return slog.LevelInfo, "subscription ended by an operator"
+	default:
+		return slog.LevelDebug, "subscription over"
+	}
 }
 
 func (c *connection) endReason(r stream.EndReason) metrics.EndReason {
