@@ -29,7 +29,7 @@ func TestIdleLogsNeverSync(t *testing.T) {
 		publish(t, publisher(t, c, streamOf(fmt.Sprint("idle", i))), 1, 0, 1, 100)
 	}
 	busy := publisher(t, c, n.create("busy", interval))
-	synced := func() float64 { return sum(n.metrics(), "felix_log_syncs_total") }
+	synced := func() float64 { return sum(n.metrics(), "felix_log_sync_seconds_count") }
 	var before float64
 	for i := range uint64(2 * rounds) {
 		if i == rounds { // what was written before is synced by now
