@@ -12,38 +12,6 @@ import (
 	"felix.dev/felix/broker/vfs"
 )
 
-// Recovery says what Open found and did.
-type Recovery struct {
-	Oldest, Next uint64
-	Segments     int
-	Scanned      uint64   // records read and checked
-	Cut          *Cut     // the torn tail; nil: there was none
-	Removed      []string // left-over files without records, removed
-	// StateFrom is the offset that the restored state belongs to. StateLost says
-	// that there was none although records before the oldest kept one are gone, so
-	// that OnRecover has not seen everything the owner once knew.
-	StateFrom uint64
-	StateLost bool
-	// Corruption is the damage that was found. The log can be read up to it, and
-	// behind it if it is not in the last segment; appends are refused. Next is then
-	// the end of what is known to have been written, so that a reader who gets there
-	// is told.
-	Corruption *CorruptionError
-	// ReadOnly is why Append refuses for now; nil: it doesn't. It is Corruption, or
-	// wraps ErrDiskFull, ErrReadOnly or ErrPoisoned.
-	ReadOnly error
-}
-
-// Cut describes a torn tail: bytes that a crash left behind the last whole record.
-// Nothing in them was ever committed under FsyncAlways.
-type Cut struct {
-	Segment uint64 // base offset
-	Pos     int64  // where it began
-	Offset  uint64 // first offset that is not there; the log goes on with it
-	Bytes   int64  // up to the last byte that wasn't zero
-	Reason  string // why no record could be read there
-}
-
 // recover reads the directory, fills the log's fields and repairs it. It runs
 // before the log has goroutines.
 func (l *Log) recover() (Recovery, error) {
@@ -332,44 +300,6 @@ func (l *Log) recoverLast(s *segment, floor uint64, rec *Recovery) error {
 	l.pending = r
 	l.syncDirs = true // this segment's creator may have died before it had synced its name
 	return nil
-}
-
-// tail is what lies behind the last whole record of the last segment: nothing, or
-// one of the two.
-type tail struct {
-	cut  *Cut             // a torn tail
-	bad  *CorruptionError // records that had been durable
-	next uint64           // with bad: the end of what is known to have been written
-}
-
-// judgeTail looks behind the position at which a scan of the last segment came to
-// its end because of scanErr. Offsets below floor are known to have been durable.
-func judgeTail(sc *scanner, scanErr error, segment, floor uint64) (tail, error) {
-	lastByte, err := lastNonZero(sc.f, sc.pos, sc.size)
-	if err != nil {
-		return tail{}, err
-	}
-	var ev evidence
-	reason := "it ends here"
-	if lastByte > sc.pos {
-		if ev, err = searchBeyond(sc.f, sc.pos, lastByte, sc.seed, sc.next); err != nil {
-			return tail{}, err
-		}
-		reason = "zeros where a record should be"
-		if !errors.Is(scanErr, errEnd) {
-			reason = scanErr.Error()
-		}
-	}
-	if acked := max(floor, ev.stable); acked > sc.next {
-		return tail{next: max(acked, ev.next), bad: &CorruptionError{
-			Segment: segment, Offset: sc.next, Pos: sc.pos,
-			Reason: fmt.Sprintf("%s, but offsets below %d had been durable", reason, acked),
-		}}, nil
-	}
-	if lastByte == sc.pos {
-		return tail{}, nil
-	}
-	return tail{cut: &Cut{Segment: segment, Pos: sc.pos, Offset: sc.next, Bytes: lastByte - sc.pos, Reason: reason}}, nil
 }
 
 // findOffset returns the position of the record that holds an offset.

@@ -1,7 +1,6 @@
 package seglog
 
 import (
-	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"io"
@@ -10,7 +9,10 @@ import (
 	"felix.dev/felix/broker/vfs"
 )
 
-const scanBufLen = 256 << 10
+const (
+	scanBufLen  = 256 << 10
+	keepScanBuf = 4 * scanBufLen // one large record doesn't pin its size
+)
 
 var scanBufs = sync.Pool{New: func() any { b := make([]byte, scanBufLen); return &b }}
 
@@ -29,11 +31,15 @@ type scanner struct {
 }
 
 func newScanner(f vfs.File, size int64, seed uint32, pos int64, next uint64) *scanner {
-	p := scanBufs.Get().(*[]byte) //nolint:errcheck,forcetypeassert // the pool holds nothing else
+	p := scanBufs.Get().(*[]byte) //nolint:errcheck // the pool holds nothing else
 	return &scanner{f: f, size: size, seed: seed, pos: pos, next: next, pooled: p}
 }
 
-func (s *scanner) close() { scanBufs.Put(s.pooled) }
+func (s *scanner) close() {
+	if cap(*s.pooled) <= keepScanBuf {
+		scanBufs.Put(s.pooled)
+	}
+}
 
 // errEnd says that nothing but zeros, or nothing at all, follows: the clean end.
 var errEnd = errors.New("end of records")
@@ -104,92 +110,6 @@ func (s *scanner) peek(n int) ([]byte, error) {
 	}
 	s.buf, s.bufPos = b[:got], s.pos
 	return s.buf[:min(n, got)], nil
-}
-
-// lastNonZero returns the position after the last byte at or after from that isn't
-// zero, or from if there is none.
-func lastNonZero(f vfs.File, from, size int64) (int64, error) {
-	p := scanBufs.Get().(*[]byte) //nolint:errcheck,forcetypeassert // the pool holds nothing else
-	defer scanBufs.Put(p)
-	last := from
-	for pos := from; pos < size; {
-		b := (*p)[:min(int64(scanBufLen), size-pos)]
-		n, err := f.ReadAt(b, pos)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, err
-		}
-		if n == 0 {
-			break
-		}
-		if b = b[:n]; !isZero(b) {
-			i := n - 1
-			for b[i] == 0 {
-				i--
-			}
-			last = pos + int64(i) + 1
-		}
-		pos += int64(n)
-	}
-	return last, nil
-}
-
-// evidence is what a search behind a damaged position found.
-type evidence struct {
-	found  bool
-	stable uint64 // largest stable of a header found
-	next   uint64 // largest offset after a record found
-}
-
-// searchBeyond looks for record headers after a position where no record could be
-// read. A header carries its own checksum, seeded for this segment, so that one
-// found anywhere was written by this log: what it says about durability holds,
-// whatever happened to its body. Every byte position is tried, because the length
-// that would lead from record to record is what may be damaged.
-func searchBeyond(f vfs.File, from, size int64, seed uint32, next uint64) (evidence, error) {
-	var ev evidence
-	p := scanBufs.Get().(*[]byte) //nolint:errcheck,forcetypeassert // the pool holds nothing else
-	defer scanBufs.Put(p)
-	for pos := from; pos < size; {
-		b := (*p)[:min(int64(scanBufLen), size-pos)]
-		n, err := f.ReadAt(b, pos)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return ev, err
-		}
-		b = b[:n]
-		for i := 0; i+recordHeaderLen <= n; {
-			if b[i+16] == 0 { // no kind: the cheap way over zeros
-				i++
-				continue
-			}
-			h, ok := headerAt(b[i:], seed, next)
-			if !ok {
-				i++
-				continue
-			}
-			ev.found = true
-			ev.stable = max(ev.stable, h.stable)
-			ev.next = max(ev.next, h.next())
-			i += h.headerLen()
-		}
-		if pos+int64(n) >= size || n < maxHeaderLen {
-			break
-		}
-		pos += int64(n) - maxHeaderLen + 1
-	}
-	return ev, nil
-}
-
-// headerAt is the quick test of searchBeyond: most positions fail before any
-// checksum is computed.
-func headerAt(b []byte, seed uint32, next uint64) (recordHeader, bool) {
-	if kind := Kind(b[16]); kind > KindGenerationStart || b[17]&^flagProducer != 0 || b[18]|b[19] != 0 {
-		return recordHeader{}, false
-	}
-	if binary.BigEndian.Uint64(b[20:]) < next {
-		return recordHeader{}, false
-	}
-	h, err := parseRecordHeader(b, seed)
-	return h, err == nil
 }
 
 // asScanEnd turns the ways in which a scan comes to its end into nil and leaves

@@ -1,0 +1,33 @@
+package seglog
+
+// Recovery says what Open found and did.
+type Recovery struct {
+	Oldest, Next uint64
+	Segments     int
+	Scanned      uint64   // records read and checked
+	Cut          *Cut     // the torn tail; nil: there was none
+	Removed      []string // left-over files without records, removed
+	// StateFrom is the offset that the restored state belongs to. StateLost says
+	// that there was none although records before the oldest kept one are gone, so
+	// that OnRecover has not seen everything the owner once knew.
+	StateFrom uint64
+	StateLost bool
+	// Corruption is the damage that was found. The log can be read up to it, and
+	// behind it if it is not in the last segment; appends are refused. Next is then
+	// the end of what is known to have been written, so that a reader who gets there
+	// is told.
+	Corruption *CorruptionError
+	// ReadOnly is why Append refuses for now; nil: it doesn't. It is Corruption, or
+	// wraps ErrDiskFull, ErrReadOnly or ErrPoisoned.
+	ReadOnly error
+}
+
+// Cut describes a torn tail: bytes that a crash left behind the last whole record.
+// Nothing in them was ever committed under FsyncAlways.
+type Cut struct {
+	Segment uint64 // base offset
+	Pos     int64  // where it began
+	Offset  uint64 // first offset that is not there; the log goes on with it
+	Bytes   int64  // up to the last byte that wasn't zero
+	Reason  string // why no record could be read there
+}
