@@ -1,12 +1,12 @@
 // Package egress takes subscriptions from their cursors to their QUIC streams.
 //
-// A [feeder] is one goroutine per subscription: it asks for the next piece, writes it in
-// one blocking Write and moves the cursor. quic-go's Write returns when all but one
-// packet is sent, so each subscription has exactly one write in flight, a blocked
-// stream holds up only itself, and the back-pressure is bounded. A [lane] owns the
-// waking of a set of feeders: a commit tells each lane once, and the lane serves the
-// feeders that are parked: a small frame that came alone is written in their stead
-// (one wake-up less on the way to the reader), otherwise they are woken.
+// A [feeder] is a goroutine for each subscription that has something to send: it asks
+// for the next piece, writes it in one blocking Write and moves the cursor. An idle
+// subscription has none. quic-go's Write returns when all but one packet is sent, so
+// each subscription has exactly one write in flight, a blocked stream holds up only
+// itself, and the back-pressure is bounded. A [lane] owns the waking of a set of
+// feeders: a commit tells each lane once, and the lane serves those that are parked: a
+// small frame that came alone is written in their stead, otherwise they run again.
 //
 // What it is not: it decides nothing about lag, history or offsets (package stream),
 // and it opens no streams and knows no sessions (package server).

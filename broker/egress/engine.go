@@ -177,15 +177,16 @@ func (c *Conn) pageBytes(piece int) int {
 // from here on; end is called once, from the feeder's goroutine, when all is over.
 func (e *Engine) Start(c *Conn, sub *stream.Subscription, w Writer, end func(stream.End)) {
 	l := e.pick(c, sub.ID())
-	f := &feeder{engine: e, lane: l, conn: c, sub: sub, w: w, wake: make(chan struct{}, 1), gone: w.Context().Done()}
-	sub.OnInterrupt(func() { _ = w.SetWriteDeadline(time.Unix(1, 0)) })
+	f := &feeder{engine: e, lane: l, conn: c, sub: sub, w: w, end: end}
 	c.subs.Add(1)
+	e.feeders.Add(1)
 	f.group = l.join(sub.Shard())
-	e.feeders.Go(func() {
-		r := f.run()
-		l.leave(f.group, sub.Shard())
-		sub.Close()
-		c.subs.Add(-1)
-		end(r)
+	f.unhook = context.AfterFunc(w.Context(), f.poke)
+	sub.OnStop(func(r stream.EndReason) {
+		if r == stream.EndRemoved {
+			_ = w.SetWriteDeadline(time.Unix(1, 0)) // an error says that it is over already
+		}
+		f.poke()
 	})
+	go f.run()
 }

@@ -12,8 +12,8 @@ import (
 
 var errRemoved = errors.New("egress: the subscription was removed")
 
-// feeder writes one subscription. Its fields belong to its goroutine, and to whoever
-// has borrowed it while that is parked.
+// feeder writes one subscription. Its fields belong to its goroutine while it has
+// one, and to whoever has borrowed it otherwise.
 type feeder struct {
 	engine *Engine
 	lane   *lane
@@ -21,34 +21,56 @@ type feeder struct {
 	conn   *Conn
 	sub    *stream.Subscription
 	w      Writer
-	gone   <-chan struct{}
+	end    func(stream.End)
+	unhook func() bool // gives up the notice that w's context ends
 
-	wake     chan struct{} // capacity 1
-	place    place         // guarded by group.mu
-	wanted   bool          // its goroutine waits for it to come back; guarded by group.mu
-	deadline time.Time     // the one that is set on w
+	place    place     // guarded by group.mu
+	wanted   bool      // poked while it was borrowed; guarded by group.mu
+	deadline time.Time // the one that is set on w
 }
 
-func (f *feeder) run() stream.End {
+// run is the feeder's goroutine, from when there is something to do until it parks or
+// is over.
+func (f *feeder) run() {
+	if e, over := f.feed(); over {
+		f.leave(f.finish(e))
+	}
+}
+
+// feed writes what there is; over says that there will be no more.
+func (f *feeder) feed() (e stream.End, over bool) {
 	cfg := &f.engine.cfg
 	for {
+		if ctx := f.w.Context(); ctx.Err() != nil {
+			return f.cut(stream.EndCancelled, context.Cause(ctx)), true
+		}
 		piece := f.lane.pieceBytes(cfg)
 		p, status := f.sub.Next(piece, f.conn.pageBytes(piece))
 		switch status {
 		case stream.Ended:
-			return f.finish(f.sub.End())
+			return f.sub.End(), true
 		case stream.Idle:
-			if !f.park() {
-				return f.finish(f.cut(stream.EndCancelled, context.Cause(f.w.Context())))
+			if f.park() {
+				return stream.End{}, false
 			}
 		case stream.Ready:
 			if err := f.write(p.Bytes); err != nil {
-				return f.finish(f.explain(err))
+				return f.explain(err), true
 			}
 			f.sub.Advance(p)
 			f.engine.wrote(len(p.Bytes), p.Records)
 		}
 	}
+}
+
+// leave is the end of a feeder.
+func (f *feeder) leave(e stream.End) {
+	f.unhook()
+	f.lane.leave(f.group, f.sub.Shard())
+	f.sub.Close()
+	f.conn.subs.Add(-1)
+	f.end(e)
+	f.engine.feeders.Done()
 }
 
 // write hands b over in steps that each have to make progress within the timeout.

@@ -16,61 +16,51 @@ const (
 	directGap = 25 * time.Microsecond
 )
 
-// place is where a feeder is. Whoever moves it to running sends the wake token with
-// it, so that a token is in the channel if and only if its feeder was woken.
+// place is where a feeder is. An idle one has no goroutine: ten thousand idle
+// subscriptions cost their state and nothing else.
 type place uint8
 
 const (
-	running  place = iota // its goroutine has it
+	running  place = iota // in its goroutine
 	parked                // in group.parked
 	borrowed              // somebody serves it in its goroutine's stead
 )
 
-// park waits until there may be something to write; false: nobody wants it any more.
+// park leaves the feeder to the next commit, or to poke, and says so; false: there is
+// something to do already.
 func (f *feeder) park() bool {
 	g := f.group
 	g.mu.Lock()
-	here := g.put(f)
-	g.mu.Unlock()
-	if !here {
-		return true
-	}
-	select {
-	case <-f.wake:
-		return true
-	case <-f.sub.Stopped():
-		f.unpark()
-		return true
-	case <-f.gone:
-		f.unpark()
-		return false
-	}
+	defer g.mu.Unlock()
+	return g.put(f)
 }
 
-// unpark takes the feeder back for its own goroutine.
-func (f *feeder) unpark() {
+// poke has a feeder look around: its client is gone, or it was stopped.
+func (f *feeder) poke() {
 	g := f.group
 	g.mu.Lock()
-	if f.place == parked {
+	defer g.mu.Unlock()
+	switch f.place {
+	case parked:
 		i := slices.Index(g.parked, f)
 		g.parked = slices.Delete(g.parked, i, i+1)
 		g.waiting.Store(int32(len(g.parked)))
 		f.place = running
-		g.mu.Unlock()
-		return
+		go f.run()
+	case borrowed:
+		f.wanted = true
+	case running: // it looks before it parks
 	}
-	f.wanted = f.place == borrowed
-	g.mu.Unlock()
-	<-f.wake // it was woken, or is borrowed and comes back
 }
 
-// put parks f if there is still nothing for it; the mark is read after f can be
-// found, so that a commit in between is not missed. The caller holds mu and has f.
+// put parks f if there is still nothing for it; what may call for it is read after
+// f can be found, so that a commit or a poke in between is not missed. The caller
+// holds mu and has f.
 func (g *group) put(f *feeder) bool {
 	f.place = parked
 	g.parked = append(g.parked, f)
 	g.waiting.Store(int32(len(g.parked)))
-	if !f.sub.Changed() {
+	if !f.sub.Changed() && f.w.Context().Err() == nil {
 		return true
 	}
 	f.place = running
@@ -98,7 +88,7 @@ func (g *group) serve() {
 		g.mu.Lock()
 		if !idle || f.wanted || !g.put(f) {
 			f.place, f.wanted = running, false
-			f.wake <- struct{}{} // has room: one token for each move to running
+			go f.run()
 			woken++
 		}
 		g.mu.Unlock()

@@ -49,8 +49,9 @@ func (s *session) subscribe(m *wire.Subscribe) error {
 	s.answer(s.subscribed(sub))
 	s.conn.tasks.Add(1)
 	s.srv.streamsOpen.Add(1)
+	conn := s.conn // not s: the subscription outlives the session and its buffers
 	s.srv.cfg.Egress.Start(engine, sub, out, func(end stream.End) {
-		s.conn.subscriptionOver(sub, end)
+		conn.subscriptionOver(sub, end)
 	})
 	return nil
 }

@@ -106,7 +106,7 @@ type Subscription struct {
 	stop      chan struct{}
 	stopOnce  sync.Once
 	stopped   atomic.Uint32          // EndReason
-	interrupt atomic.Pointer[func()] // ends a write under way
+	onStop    atomic.Pointer[func(EndReason)]
 
 	// The feeder's own.
 	cur    cursor // in the ring; c is nil while behind
@@ -157,15 +157,15 @@ func (s *Subscription) Stop(reason EndReason) {
 	s.stopOnce.Do(func() {
 		s.stopped.Store(uint32(reason))
 		close(s.stop)
-		if f := s.interrupt.Load(); reason == EndRemoved && f != nil {
-			(*f)()
+		if f := s.onStop.Load(); f != nil {
+			(*f)(reason)
 		}
 	})
 }
 
-// OnInterrupt gives Stop the means to end a write under way. It is called before
-// the subscription has a feeder, whose first Next then sees an earlier Stop.
-func (s *Subscription) OnInterrupt(f func()) { s.interrupt.Store(&f) }
+// OnStop is called once with the reason, from Stop, so that a reader that waits, or
+// has a write under way, hears of it. It is set before the subscription has a feeder.
+func (s *Subscription) OnStop(f func(EndReason)) { s.onStop.Store(&f) }
 
 // Removed says whether an operator has ended it: what is left is not delivered.
 func (s *Subscription) Removed() bool { return EndReason(s.stopped.Load()) == EndRemoved }

@@ -342,13 +342,13 @@ func TestAnIdleReaderHoldsNoBuffers(t *testing.T) {
 }
 
 // An operator may end a subscription at any moment, also before its feeder runs.
-func TestStopBesideOnInterrupt(t *testing.T) {
+func TestStopBesideOnStop(t *testing.T) {
 	s := openShard(t, Config{}, nil)
 	for range 100 {
 		sub := subscribe(t, s, offered(1))
 		done := make(chan struct{})
 		go func() { defer close(done); s.End(1) }()
-		sub.OnInterrupt(func() {})
+		sub.OnStop(func(EndReason) {})
 		<-done
 		if _, st := sub.Next(1, 1); st != Ended || sub.End().Reason != EndRemoved {
 			t.Fatalf("status %v, end %+v", st, sub.End())
