@@ -33,9 +33,9 @@ func (l *fakeLog) Append(rs []seglog.Record) error {
 		f(rs)
 	}
 	l.mu.Lock()
-	if l.fail != nil {
+	if err := l.fail; err != nil {
 		l.mu.Unlock()
-		return l.fail
+		return err
 	}
 	l.appends++
 	for _, r := range rs {

@@ -50,12 +50,11 @@ func (s *Subscription) readPage(mark uint64, pageBytes int) (Status, bool) {
 		}
 		return s.ended(EndFailed, err), true
 	}
-	from := s.next.Load()
-	s.pass(p.First)
 	if len(p.Frames) == 0 {
-		if s.pass(p.Next); s.next.Load() == from {
+		if p.Next <= s.next.Load() {
 			return s.ended(EndFailed, errEmptyPage), true
 		}
+		s.pass(p.Next)
 		return 0, false
 	}
 	s.page, s.rest = p.Frames, p.Frames

@@ -59,6 +59,10 @@ func TestAFullClaimIsPipelined(t *testing.T) {
 	if l.appends != 2 {
 		t.Errorf("%d appends, want the full claim written before the first commit", l.appends)
 	}
+	s.logCommitted(claimPublishes, nil) // a part of a claim is not committed
+	if s.Mark() != 1 {
+		t.Errorf("mark %d, want the first claim alone", s.Mark())
+	}
 	l.commit()
 	if s.Mark() != claimPublishes+1 {
 		t.Errorf("mark %d after one commit of both claims", s.Mark())

@@ -103,10 +103,10 @@ type Subscription struct {
 	state     atomic.Uint32 // Waiting, Live or Behind
 	handed    atomic.Int64  // when the piece under way was handed out, ns since the epoch; 0: none is
 
-	stop      chan struct{}
-	stopOnce  sync.Once
-	stopped   atomic.Uint32          // EndReason
-	onStop    atomic.Pointer[func(EndReason)]
+	stop     chan struct{}
+	stopOnce sync.Once
+	stopped  atomic.Uint32 // EndReason
+	onStop   atomic.Pointer[func(EndReason)]
 
 	// The feeder's own.
 	cur    cursor // in the ring; c is nil while behind

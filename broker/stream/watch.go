@@ -8,7 +8,7 @@ import (
 )
 
 // Waker is told that a shard has moved. Wake must not block and may be called from
-// any goroutine; a lane's group of parked feeders is one.
+// any goroutine; a lane's group of parked feeders is one. It is comparable.
 type Waker interface{ Wake() }
 
 // watchers is who is told of a commit. Reading the list costs one atomic load.

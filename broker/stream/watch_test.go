@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 type countingWaker struct{ n atomic.Int64 }
@@ -38,4 +40,26 @@ func TestPollIsTheSecondChance(t *testing.T) {
 			t.Errorf("%d wake-ups in the quiet that follows, want no more", n)
 		}
 	})
+}
+
+// markWaker notes the mark of each of its wake-ups.
+type markWaker struct {
+	s    *Shard
+	seen []uint64
+}
+
+func (w *markWaker) Wake() { w.seen = append(w.seen, w.s.Mark()) }
+
+// Who is woken finds the mark moved: who looks before it is woken again.
+func TestTheMarkMovesBeforeTheWakeUp(t *testing.T) {
+	s := openShard(t, Config{}, &fakeLog{auto: true})
+	w := &markWaker{s: s}
+	s.Watch(w)
+	defer s.Unwatch(w)
+	for range 3 {
+		mustPublish(t, s, "x")
+	}
+	if d := cmp.Diff([]uint64{1, 2, 3}, w.seen); d != "" {
+		t.Errorf("marks at the wake-ups (-want +got):\n%s", d)
+	}
 }
