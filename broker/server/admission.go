@@ -56,6 +56,7 @@ func (b *budget) acquire(n int64, p *patience) bool {
 	case <-w.ready:
 		return true
 	case <-p.over():
+		p.spent = true
 	case <-p.gone:
 	}
 	b.mu.Lock()
@@ -108,15 +109,25 @@ type patience struct {
 
 	timer   *time.Timer
 	started bool
+	spent   bool // the timer's one value was taken
 }
 
+// longOver is what a patience without end is not, and one that is spent is.
+var longOver = func() <-chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}()
+
 // begin is for a new frame.
-func (p *patience) begin() { p.started = false }
+func (p *patience) begin() { p.started, p.spent = false, false }
 
 func (p *patience) over() <-chan time.Time {
 	switch {
 	case p.limit == 0:
 		return nil
+	case p.spent:
+		return longOver
 	case p.timer == nil:
 		p.timer = time.NewTimer(p.limit)
 	case !p.started:

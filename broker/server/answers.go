@@ -1,9 +1,12 @@
 package server
 
 import (
+	"errors"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quic-go/quic-go"
 
@@ -14,20 +17,30 @@ import (
 type answerStream interface {
 	io.WriteCloser
 	CancelWrite(quic.StreamErrorCode)
+	SetWriteDeadline(time.Time) error
 }
 
-// keepAnswers is the largest buffer kept between two bursts of answers.
-const keepAnswers = 32 << 10
+const (
+	// keepAnswers is the largest buffer kept between two bursts of answers.
+	keepAnswers = 32 << 10
+	// unreadAnswers is how many bytes of answers may wait before a stream is read on.
+	unreadAnswers = 128 << 10
+)
 
 // answers is the sending side of a control stream. Whoever commits a publish
 // appends its answer and never waits; a goroutine that exists while there is
-// something to write hands over all that has gathered in one Write. A nil *answers
-// belongs to a stream that is never answered and swallows everything.
+// something to write hands over all that has gathered in one Write. A client that
+// does not read for the timeout is given up. A nil *answers belongs to a stream that
+// is never answered and swallows everything.
 type answers struct {
-	out   answerStream
-	limit int           // of owed
-	total *atomic.Int64 // owed answers of the whole server
-	flush func()        // the method, bound once
+	out     answerStream
+	limit   int           // of owed
+	timeout time.Duration // of a Write
+	total   *atomic.Int64 // owed answers of the whole server
+	flush   func()        // the method, bound once
+	stuck   func()        // called when the timeout has passed
+
+	deadline time.Time // the one that is set on out; of whoever is in writeOut
 
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -41,23 +54,34 @@ type answers struct {
 	err      error  // once set nothing is written and nothing is owed
 }
 
-func newAnswers(out answerStream, limit int, total *atomic.Int64) *answers {
-	a := &answers{out: out, limit: limit, total: total}
+func newAnswers(out answerStream, limit int, timeout time.Duration, total *atomic.Int64, stuck func()) *answers {
+	a := &answers{out: out, limit: limit, timeout: timeout, total: total, stuck: stuck}
 	a.changed.L = &a.mu
 	a.flush = a.writeOut
 	return a
 }
 
-// reserve makes room for the answer to one more publish. It waits while too many
-// are unanswered or unread: that is what stops reading a stream.
+// await waits while too many publishes are unanswered or too many answers unread:
+// that is what stops reading a stream. It is called before anything is held for a
+// frame; the session is the only one who reserves, so that there is room still when
+// it comes to that.
+func (a *answers) await() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	for a.err == nil && (a.owed >= a.limit || len(a.pending) >= unreadAnswers) {
+		a.changed.Wait()
+	}
+	a.mu.Unlock()
+}
+
+// reserve notes that the answer to one more publish is owed.
 func (a *answers) reserve() {
 	if a == nil {
 		return
 	}
 	a.mu.Lock()
-	for a.err == nil && a.owed >= a.limit {
-		a.changed.Wait()
-	}
 	if a.err == nil {
 		a.owed++
 		a.total.Add(1)
@@ -138,7 +162,7 @@ func (a *answers) writeOut() {
 		b, n, upTo := a.pending, a.queued, a.appended
 		a.pending, a.queued, a.spare = a.spare[:0], 0, nil
 		a.mu.Unlock()
-		_, err := a.out.Write(b)
+		err := a.write(b)
 		a.mu.Lock()
 		if cap(b) <= keepAnswers {
 			a.spare = b[:0]
@@ -159,6 +183,22 @@ func (a *answers) writeOut() {
 	}
 	a.flushing = false
 	a.changed.Broadcast()
+}
+
+// write hands b over. The deadline is moved at most once in an eighth of the
+// timeout: setting it costs as much as a small write.
+func (a *answers) write(b []byte) error {
+	if now := time.Now(); a.deadline.Sub(now) < a.timeout {
+		a.deadline = now.Add(a.timeout + a.timeout/8)
+		if err := a.out.SetWriteDeadline(a.deadline); err != nil {
+			return err
+		}
+	}
+	_, err := a.out.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		a.stuck()
+	}
+	return err
 }
 
 // fail gives up the stream: what is owed stays unanswered.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/quic-go/quic-go"
 
@@ -38,6 +39,8 @@ func (g *gateStream) Close() error { g.closed = true; return nil }
 
 func (g *gateStream) CancelWrite(quic.StreamErrorCode) { g.cancelled = true }
 
+func (g *gateStream) SetWriteDeadline(time.Time) error { return nil }
+
 func (g *gateStream) acks(t *testing.T) (ids []uint64) {
 	t.Helper()
 	b := g.got.Bytes()
@@ -62,7 +65,7 @@ func TestAnswersAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var total atomic.Int64
 		out := &gateStream{pass: make(chan error)}
-		a := newAnswers(out, 100, &total)
+		a := newAnswers(out, 100, time.Minute, &total, nil)
 		for i := range 50 {
 			a.reserve()
 			a.ack(ok(uint64(i))) // never waits, although nothing is written yet
@@ -86,11 +89,11 @@ func TestReserveWaitsForUnreadAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var total atomic.Int64
 		out := &gateStream{pass: make(chan error)}
-		a := newAnswers(out, 2, &total)
+		a := newAnswers(out, 2, time.Minute, &total, nil)
 		a.reserve()
 		a.reserve()
 		third := make(chan struct{})
-		go func() { a.reserve(); close(third) }()
+		go func() { a.await(); a.reserve(); close(third) }()
 		synctest.Wait()
 		a.ack(ok(1)) // answered, but not taken by QUIC
 		synctest.Wait()
@@ -119,7 +122,7 @@ func TestFinishWaitsForWhatIsOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var total atomic.Int64
 		out := &gateStream{pass: make(chan error)}
-		a := newAnswers(out, 2, &total)
+		a := newAnswers(out, 2, time.Minute, &total, nil)
 		a.reserve()
 		done := make(chan struct{})
 		go func() { a.finish(); close(done) }()
@@ -140,7 +143,7 @@ func TestSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var total atomic.Int64
 		out := &gateStream{pass: make(chan error)}
-		a := newAnswers(out, 2, &total)
+		a := newAnswers(out, 2, time.Minute, &total, nil)
 		a.reserve()
 		a.ack(ok(1))
 		synctest.Wait()
@@ -161,7 +164,8 @@ func TestSend(t *testing.T) {
 		if err := a.send(&wire.OK{}); !errors.Is(err, broken) {
 			t.Errorf("got %v", err)
 		}
-		a.reserve() // nothing is owed any more, nothing waits
+		a.await() // nothing is owed any more, nothing waits
+		a.reserve()
 		a.ack(ok(2))
 		a.settle(&wire.PublishOK{})
 		a.finish()
@@ -173,6 +177,7 @@ func TestSend(t *testing.T) {
 
 func TestNobodyToAnswer(t *testing.T) {
 	var a *answers
+	a.await()
 	a.reserve()
 	a.ack(ok(1))
 	a.settle(&wire.PublishOK{})
@@ -185,7 +190,7 @@ func TestNobodyToAnswer(t *testing.T) {
 
 func TestAckAllocations(t *testing.T) {
 	var total atomic.Int64
-	a := newAnswers(discardStream{new(bytes.Buffer)}, 1000, &total)
+	a := newAnswers(discardStream{new(bytes.Buffer)}, 1000, time.Minute, &total, nil)
 	a.flushing = true // nobody writes
 	k := ok(1)
 	a.pending = make([]byte, 0, 1<<20)

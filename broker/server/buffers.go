@@ -10,9 +10,13 @@ import (
 
 const (
 	smallestBuffer = 512
-	// arrivedFirst is how much of a frame must have arrived before memory for the
-	// rest of it is taken.
-	arrivedFirst  = 64 << 10
+	// firstBytes is the memory that a frame gets when it is announced, and growBy how
+	// many times what has arrived it gets from then on.
+	firstBytes = 8 << 10
+	growBy     = 8
+	// largeFrame is above what most frames have: such a one takes room of its own
+	// while it arrives.
+	largeFrame    = 64 << 10
 	largestPooled = 4 << 20
 	bufferClasses = 14 // 512 B, 1 KiB, ... 4 MiB
 )
@@ -63,31 +67,28 @@ func (b *buffer) give() {
 func frameCost(length uint32) int64 {
 	const around = 512
 	class := classOf(int(length))
-	if length > arrivedFirst || class >= bufferClasses {
+	if length > largeFrame || class >= bufferClasses {
 		return int64(length) + around
 	}
 	return smallestBuffer<<class + around
 }
 
-// readPayload reads a frame's payload into a pooled buffer. The buffer is the
-// caller's, with an error too.
+// readPayload reads a frame's payload into a pooled buffer, which grows as bytes
+// arrive. The buffer is the caller's, with an error too.
 func readPayload(r *frameio.Reader, h wire.Header) (*buffer, error) {
-	if h.Length <= arrivedFirst {
-		buf := takeBuffer(int(h.Length))
-		b, err := r.Payload(h, buf.b)
-		buf.b = b
-		return buf, err
+	length := int(h.Length)
+	var buf *buffer
+	for have, size := 0, min(length, firstBytes); ; have, size = size, min(length, growBy*size) {
+		larger := takeBuffer(size)
+		if buf != nil {
+			larger.b = append(larger.b, buf.b...)
+			buf.give()
+		}
+		buf = larger
+		part, err := r.Payload(wire.Header{Flags: h.Flags, Length: uint32(size - have)}, buf.b[have:have])
+		buf.b = buf.b[:have+len(part)]
+		if err != nil || size == length {
+			return buf, err
+		}
 	}
-	first := takeBuffer(arrivedFirst)
-	b, err := r.Payload(wire.Header{Flags: h.Flags, Length: arrivedFirst}, first.b)
-	first.b = b
-	if err != nil {
-		return first, err
-	}
-	whole := takeBuffer(int(h.Length))
-	whole.b = append(whole.b, first.b...)
-	first.give()
-	rest, err := r.Payload(wire.Header{Flags: h.Flags, Length: h.Length - arrivedFirst}, whole.b[arrivedFirst:arrivedFirst])
-	whole.b = whole.b[:arrivedFirst+len(rest)]
-	return whole, err
 }

@@ -72,8 +72,9 @@ type Config struct {
 	MaxStreams int
 	// MaxUniStreams is the same for announce and publish-only streams (64).
 	MaxUniStreams int
-	// MaxUnauthenticated is how many streams of a connection are read before one of
-	// them has authenticated (16).
+	// MaxUnauthenticated is how many streams of a connection are read at a time before
+	// one of them has authenticated (16). A connection that opens 16 times as many
+	// until then is closed.
 	MaxUnauthenticated int
 	// MaxSubscriptions bounds the subscriptions of a connection (1024).
 	MaxSubscriptions int
@@ -102,8 +103,10 @@ type Config struct {
 	// OverloadRetry is the wait suggested to a publisher without room (250 ms).
 	OverloadRetry time.Duration
 	// MaxUnanswered is how many acked publishes of a stream may be without an answer
-	// that QUIC has taken (4096).
+	// that QUIC has taken (4096), and AnswerTimeout how long a client may leave the
+	// answers of a stream unread before that stream is reset (30 s).
 	MaxUnanswered int
+	AnswerTimeout time.Duration
 	// MaxRecordBytes bounds a record (and is at most wire.MaxRecord, its default);
 	// MaxBatchBytes the records of a publish (wire.MaxRecordsBytes).
 	MaxRecordBytes, MaxBatchBytes int
@@ -154,7 +157,7 @@ func (c *Config) ValidateLimits() error {
 		"ingress bytes": c.IngressBytes, "ingress bytes of a connection": c.ConnectionIngressBytes,
 		"ingress bytes of a shard": c.ShardIngressBytes, "publish wait": int64(c.PublishIngressWait),
 		"overload retry": int64(c.OverloadRetry), "unanswered publishes": int64(c.MaxUnanswered),
-		"record bytes": int64(c.MaxRecordBytes), "batch bytes": int64(c.MaxBatchBytes),
+		"answer timeout": int64(c.AnswerTimeout), "record bytes": int64(c.MaxRecordBytes), "batch bytes": int64(c.MaxBatchBytes),
 	} {
 		if v < 0 {
 			fail("%s: %d is negative", name, v)
@@ -206,6 +209,7 @@ func (c *Config) setDefaults() {
 	or(&c.PublishIngressWait, 2*time.Second)
 	or(&c.OverloadRetry, 250*time.Millisecond)
 	or(&c.MaxUnanswered, 4096)
+	or(&c.AnswerTimeout, 30*time.Second)
 	or(&c.MaxRecordBytes, wire.MaxRecord)
 	or(&c.MaxBatchBytes, wire.MaxRecordsBytes)
 	if c.Log == nil {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -15,9 +16,15 @@ import (
 	"felix.dev/felix/broker/udp"
 )
 
-// keepLanes is how many shards of one connection are remembered before those that
-// hold nothing are forgotten.
-const keepLanes = 256
+const (
+	// keepLanes is how many shards of one connection are remembered before those that
+	// hold nothing are forgotten.
+	keepLanes = 256
+	// earlyStreams bounds the streams that a connection opens before one of them has
+	// authenticated, in multiples of those that are read meanwhile: each costs some
+	// kilobytes, and one frame opens thousands.
+	earlyStreams = 16
+)
 
 // connection is one client connection and everything on it.
 type connection struct {
@@ -27,13 +34,16 @@ type connection struct {
 	id     uint64
 	remote string
 
-	ingress *budget
-	path    udp.PathWatch // of whoever runs Server.watchPaths
+	ingress  *budget       // publishes that have arrived, and small ones on their way
+	arriving *budget       // large frames on their way
+	path     udp.PathWatch // of whoever runs Server.watchPaths
 
 	authenticated chan struct{} // closed when the first stream has
 	authOnce      sync.Once
-	// unauthenticated has a token for each stream that is read before that.
+	// unauthenticated has a token for each stream that is read before that, and early
+	// counts those that were opened.
 	unauthenticated chan struct{}
+	early           atomic.Int64
 
 	mu     sync.Mutex
 	lanes  map[*stream.Shard]*budget
@@ -47,6 +57,7 @@ func newConnection(s *Server, qc *quic.Conn) *connection {
 	return &connection{
 		srv: s, quic: qc, ctx: qc.Context(), id: s.connections.Add(1), remote: qc.RemoteAddr().String(),
 		ingress:         newBudget(s.cfg.ConnectionIngressBytes),
+		arriving:        newBudget(s.cfg.ConnectionIngressBytes),
 		authenticated:   make(chan struct{}),
 		unauthenticated: make(chan struct{}, s.cfg.MaxUnauthenticated),
 		lanes:           make(map[*stream.Shard]*budget),
@@ -87,27 +98,48 @@ func (c *connection) accept(next func() (session func(), err error)) {
 		if err != nil {
 			return
 		}
-		var place chan struct{}
 		select {
 		case <-c.authenticated:
 		default:
-			select {
-			case c.unauthenticated <- struct{}{}:
-				place = c.unauthenticated
-			case <-c.authenticated:
-			case <-c.ctx.Done():
+			if c.early.Add(1) > int64(earlyStreams*c.srv.cfg.MaxUnauthenticated) {
+				c.srv.m.Sessions.Rejected.With(metrics.RejectProtocol).Inc()
+				c.close(closeUnauthenticated, "too many streams before authentication")
 				return
 			}
 		}
-		c.srv.streamsOpen.Add(1)
 		c.tasks.Go(func() {
-			run()
-			c.srv.streamsOpen.Add(-1)
-			if place != nil {
-				<-place
+			leave, ok := c.enter()
+			if !ok {
+				return
 			}
+			defer leave()
+			run()
 		})
 	}
+}
+
+// enter waits until one more stream may be read; leave ends that. It is false if the
+// connection is gone.
+func (c *connection) enter() (leave func(), ok bool) {
+	early := false
+	select {
+	case <-c.authenticated:
+	default:
+		select {
+		case c.unauthenticated <- struct{}{}:
+			early = true
+		case <-c.authenticated:
+		case <-c.ctx.Done():
+			return nil, false
+		}
+	}
+	c.srv.streamsOpen.Add(1)
+	return func() {
+		c.srv.streamsOpen.Add(-1)
+		if early {
+			<-c.unauthenticated
+		}
+	}, true
 }
 
 func (c *connection) authTimeout() {

@@ -17,9 +17,13 @@
 //
 //   - Before a stream has authenticated nothing of it is kept but one frame of at
 //     most 64 KiB, and at most 16 such streams of a connection are read at a time.
-//   - A length that was announced reserves no memory before its bytes arrive,
-//     beyond 64 KiB; afterwards the bytes of a connection's publishes are bounded
-//     whatever they announce.
+//     A connection that opens hundreds of them is closed.
+//   - A length that was announced reserves 8 KiB before its bytes arrive, and from
+//     then on at most eight times what has arrived; the bytes of a connection's
+//     publishes are bounded whatever they announce.
+//   - What waits for the client (for the rest of a frame, for its answers to be read)
+//     holds nothing that its other streams or other connections wait for, but for a
+//     frame of at most 64 KiB; answers that are not read end their stream.
 //   - Every acked publish gets exactly one answer, and an unacked one none: not
 //     even when it is refused.
 //   - A bit, code or field is sent only to a client that offered it on that stream.

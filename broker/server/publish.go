@@ -64,17 +64,28 @@ func (s *session) publishFrame(h wire.Header) error {
 // no answer.
 func (s *session) readPublish(h wire.Header) (*publishing, *stream.Shard, error) {
 	s.patience.begin()
-	cost := frameCost(h.Length)
-	if !s.conn.ingress.acquire(cost, &s.patience) {
+	// A large frame may be long on its way: while it arrives it takes no room that
+	// others publish in.
+	cost, room := frameCost(h.Length), s.conn.ingress
+	if h.Length > largeFrame {
+		room = s.conn.arriving
+	}
+	if !room.acquire(cost, &s.patience) {
 		return nil, nil, s.shedFrame(h)
 	}
 	p := s.newPublishing()
-	p.cost, p.conn = cost, s.conn.ingress
+	p.cost = cost
+	if room == s.conn.ingress {
+		p.conn = room
+	} else {
+		defer room.release(cost)
+	}
 	var err error
 	if p.frame, err = readPayload(s.frames, h); err != nil {
 		p.free()
 		return nil, nil, err
 	}
+	s.patience.begin() // how long the client took to send it is not ours
 	m, err := wire.DecodePublish(h.Flags, p.frame.b)
 	if m.Acked {
 		p.form, p.id, p.since = replyAck, m.RequestID, time.Now()
@@ -135,8 +146,9 @@ func (s *session) place(p *publishing, tenant, namespace, name, key []byte, keye
 		reason metrics.ShedReason
 	}{
 		{s.conn.ingress, &p.conn, metrics.ShedConnectionBytes},
-		{s.srv.ingress, &p.total, metrics.ShedProcessBytes},
 		{r.lane(s.conn, i), &p.lane, metrics.ShedShardQueue},
+		// Last: who waits for its shard takes no room from other connections.
+		{s.srv.ingress, &p.total, metrics.ShedProcessBytes},
 	} {
 		if *b.held != nil {
 			continue
@@ -230,7 +242,7 @@ func (p *publishing) done(r stream.Result) {
 }
 
 func (p *publishing) free() {
-	for _, b := range [...]*budget{p.lane, p.total, p.conn} {
+	for _, b := range [...]*budget{p.total, p.lane, p.conn} {
 		if b != nil {
 			b.release(p.cost)
 		}

@@ -461,6 +461,7 @@ type discardStream struct{ io.Writer }
 
 func (discardStream) Close() error                     { return nil }
 func (discardStream) CancelWrite(quic.StreamErrorCode) {}
+func (discardStream) SetWriteDeadline(time.Time) error { return nil }
 
 // The budget of the hot path: what the server does for an acked binary publish,
 // from its header to its answer, without the shard.

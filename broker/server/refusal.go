@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/wire"
@@ -88,11 +89,26 @@ func fillAck(k *wire.Ack, e *stream.Error, offered wire.Flags) {
 	}
 }
 
+// maxText bounds the text of a refusal, which may name what the client has named.
+const maxText = 512
+
 // textOf is the text of a refusal. A client that does not read codes takes an
 // error for final only if its text says "forbidden".
 func textOf(e *stream.Error) string {
+	text := clip(e.Message, maxText)
 	if e.Code == wire.CodeForbidden {
-		return "forbidden: " + e.Message
+		return "forbidden: " + text
 	}
-	return e.Message
+	return text
+}
+
+// clip cuts a text at a rune.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most] + "..."
 }

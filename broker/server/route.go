@@ -6,8 +6,11 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
-// keepRoutes bounds what one session remembers.
-const keepRoutes = 256
+// keepRoutes bounds what one session remembers, and keepName the names of it.
+const (
+	keepRoutes = 256
+	keepName   = 1024
+)
 
 // route is a stream that a session may publish to. It holds as long as the
 // directory's generation is the one it was found in.
@@ -35,11 +38,14 @@ func (s *session) publishRoute(tenant, namespace, name []byte) (*route, *stream.
 		string(name) == r.stream.Name.Stream && string(namespace) == r.stream.Name.Namespace {
 		return r, nil
 	}
-	rs.key = append(rs.key[:0], byte(len(namespace)>>8), byte(len(namespace)))
-	rs.key = append(append(rs.key, namespace...), name...)
-	if r := rs.byName[string(rs.key)]; r != nil && r.generation == generation {
-		rs.last = r
-		return r, nil
+	keep := len(namespace)+len(name) <= keepName
+	if keep {
+		rs.key = append(rs.key[:0], byte(len(namespace)>>8), byte(len(namespace)))
+		rs.key = append(append(rs.key, namespace...), name...)
+		if r := rs.byName[string(rs.key)]; r != nil && r.generation == generation {
+			rs.last = r
+			return r, nil
+		}
 	}
 	st, refusal := s.find(auth.StreamPublish, stream.Name{
 		Tenant: s.principal.Tenant, Namespace: string(namespace), Stream: string(name),
@@ -48,6 +54,9 @@ func (s *session) publishRoute(tenant, namespace, name []byte) (*route, *stream.
 		return nil, refusal
 	}
 	r := &route{generation: generation, stream: st, lanes: make([]*budget, len(st.Shards()))}
+	if !keep {
+		return r, nil
+	}
 	if rs.byName == nil || len(rs.byName) >= keepRoutes {
 		rs.byName = make(map[string]*route)
 	}

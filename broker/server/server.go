@@ -27,10 +27,14 @@ const (
 	closeNotFelix = 2
 	// closePathLost is for a peer that no longer gets what it is sent.
 	closePathLost = 3
+	// closeUnauthenticated is for a peer that asks for much before it authenticates.
+	closeUnauthenticated = 4
 
 	drainPoll = 5 * time.Millisecond
-	// readersEnd is how long readers may take to be sent what is committed before
-	// their connections are closed.
+	// answersEnd is how long publishers may take to read the last answers, and
+	// readersEnd how long readers may take to be sent what is committed, before their
+	// connections are closed.
+	answersEnd = 2 * time.Second
 	readersEnd = 5 * time.Second
 	// quietFor is how long nothing was sent when everything counts as sent, and
 	// flushTimeout how long the end of a connection waits for that.
@@ -47,6 +51,7 @@ type Server struct {
 	gate    *gate
 	windows *windows
 	socket  *socket
+	refused sparing // log lines about tokens
 
 	ingress     *budget
 	owed        atomic.Int64 // answers to publishes that QUIC does not have yet
@@ -139,6 +144,9 @@ func (s *Server) accept() {
 		s.mu.Lock()
 		s.conns[c] = struct{}{}
 		s.mu.Unlock()
+		if s.draining.Load() { // looked at after it can be found: Close sets it before it looks
+			c.close(closeShutdown, "broker shutting down")
+		}
 		s.tasks.Go(func() {
 			c.run()
 			s.mu.Lock()
@@ -166,22 +174,36 @@ func (s *Server) Stats() Stats {
 
 // Drain begins the shutdown: no more connections, streams and publishes, each
 // refused with "draining", and no more subscriptions. It returns when every publish
-// taken before is answered, or with ctx. Subscriptions go on until their shards are
-// closed.
+// taken before is committed or refused, or with ctx, and its answer sent, for which it
+// does not wait long: a client need not read it. Subscriptions go on until their
+// shards are closed.
 func (s *Server) Drain(ctx context.Context) error {
 	if !s.draining.Swap(true) {
 		_ = s.socket.listener.Close() // it has no error
 	}
+	if !poll(ctx, s.ingress.idle) {
+		return fmt.Errorf("server: %d publishes left unanswered: %w", s.owed.Load(), context.Cause(ctx))
+	}
+	ctx, cancel := context.WithTimeout(ctx, answersEnd)
+	defer cancel()
+	if !poll(ctx, func() bool { return s.owed.Load() == 0 }) {
+		s.log.Warn("answers to publishes were left unread by their clients", slog.Int64("answers", s.owed.Load()))
+	}
+	return nil
+}
+
+// poll waits until done says so; false: ctx was over first.
+func poll(ctx context.Context, done func() bool) bool {
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
-	for s.owed.Load() > 0 || !s.ingress.idle() {
+	for !done() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("server: %d publishes left unanswered: %w", s.owed.Load(), context.Cause(ctx))
+			return false
 		case <-tick.C:
 		}
 	}
-	return nil
+	return true
 }
 
 // Close closes all connections with code 0, once what was written to them has gone
@@ -227,15 +249,9 @@ func (s *Server) open() []*connection {
 }
 
 func (s *Server) awaitSubscriptions(ctx context.Context, conns []*connection) {
-	tick := time.NewTicker(drainPoll)
-	defer tick.Stop()
 	for _, c := range conns {
-		for c.subscriptionCount() > 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+		if !poll(ctx, func() bool { return c.subscriptionCount() == 0 }) {
+			return
 		}
 	}
 }

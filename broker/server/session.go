@@ -19,7 +19,7 @@ const (
 	readBuffer = 4 << 10
 	// smallMessage is what a JSON frame may have without being counted: larger ones
 	// are publishes.
-	smallMessage = wire.PreauthMaxPayload
+	smallMessage = largeFrame
 )
 
 // errNotFelix is a peer that speaks another protocol.
@@ -54,7 +54,7 @@ func newSession(c *connection, in incoming, out answerStream, id uint64) *sessio
 		patience: patience{limit: c.srv.cfg.PublishIngressWait, gone: c.ctx.Done()},
 	}
 	if out != nil {
-		s.out = newAnswers(out, c.srv.cfg.MaxUnanswered, &c.srv.owed)
+		s.out = newAnswers(out, c.srv.cfg.MaxUnanswered, c.srv.cfg.AnswerTimeout, &c.srv.owed, func() { in.CancelRead(0) })
 	}
 	return s
 }
@@ -139,6 +139,9 @@ func (s *session) frame(h wire.Header) error {
 		}
 		return fatal(wire.CodeInvalidRequest, "%v", err)
 	}
+	if kind == wire.KindMessage || h.Flags.Has(wire.FlagPublishAcked) {
+		s.out.await()
+	}
 	switch {
 	case kind == wire.KindMessage:
 		return s.messageFrame(h)
@@ -199,10 +202,10 @@ func (s *session) readMessage(h wire.Header) (wire.Message, error) {
 	if h.Length > smallMessage {
 		cost := frameCost(h.Length)
 		forever := patience{gone: s.conn.ctx.Done()}
-		if !s.conn.ingress.acquire(cost, &forever) {
+		if !s.conn.arriving.acquire(cost, &forever) {
 			return nil, context.Cause(s.conn.ctx)
 		}
-		defer s.conn.ingress.release(cost)
+		defer s.conn.arriving.release(cost)
 	}
 	buf, err := readPayload(s.frames, h)
 	defer buf.give()

@@ -18,14 +18,5 @@ func (s *session) unsupported(m wire.Message) error {
 		s.refuseRequest(refuse(wire.CodeInvalidRequest, "this broker serves no caches"))
 		return nil
 	}
-	return fatal(wire.CodeInvalidRequest, "unknown request %q", clipType(m.MessageType()))
-}
-
-// clipType keeps an answer short whatever the client called its request.
-func clipType(s string) string {
-	const most = 64
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	return fatal(wire.CodeInvalidRequest, "unknown request %q", clip(m.MessageType(), 64))
 }
