@@ -22,9 +22,22 @@
 //
 // # Files
 //
-//	shard.go      assembly and lifecycle       sequence.go   the sequencer and the commit
-//	publish.go    what a publisher hands in    producers.go  idempotent producers
-//	tail.go       the ring of encoded frames   subscribe.go  start offsets, registration
-//	subscription.go  the cursor and its loop   policy.go     lag bounds: DropNew, Block, CatchUp
-//	watch.go      wake-ups and the slow poll   log.go        what a shard needs of its log
+//	stream.go, name.go    a stream and its shards        shard.go       a shard and its assembly
+//	config.go, errors.go  what goes in and what is said  close.go       its end
+//	log.go                what a shard and its log need of each other
+//
+// Publishing:
+//
+//	publish.go    one batch and its result               queue.go       what waits, what is in flight
+//	sequence.go   the sequencer                          claim.go       what one append takes
+//	stage.go      batches to frames in the ring          commit.go      to readers and to publishers
+//	producers.go  idempotent producers                   tail.go        the ring of encoded frames
+//
+// Reading:
+//
+//	subscribe.go  start offsets, registration            subscription.go  the cursor
+//	next.go       the loop that moves it                 piece.go       frames as this client reads them
+//	page.go       pages of history                       watch.go       wake-ups and the slow poll
+//	lag.go        the bound, and what lies beyond it     block.go       OnFull Block: publishers wait
+//	end.go        why and where it is over
 package stream

@@ -8,6 +8,9 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
+// diskRetry is when what the log has refused may come again.
+const diskRetry = time.Second
+
 // ErrClosed is the cause of errors from a shard that serves no longer.
 var ErrClosed = errors.New("stream: shard is closed")
 

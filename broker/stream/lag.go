@@ -1,5 +1,59 @@
 package stream
 
+// OnFull says what happens when a subscription's lag passes its bound.
+type OnFull uint8
+
+const (
+	// DropNew drops what arrives beyond the bound for that subscription.
+	DropNew OnFull = iota
+	// Block makes publishers wait for room, for a bounded time.
+	Block
+	// CatchUp lets the subscription go on from the log at its own pace.
+	CatchUp
+)
+
+// String is the name used in the catalog and on the command line.
+func (o OnFull) String() string {
+	switch o {
+	case DropNew:
+		return "DropNew"
+	case Block:
+		return "Block"
+	case CatchUp:
+		return "CatchUp"
+	}
+	return "Unknown"
+}
+
+// ParseOnFull reads the name of a policy.
+func ParseOnFull(s string) (OnFull, bool) {
+	for _, o := range []OnFull{DropNew, Block, CatchUp} {
+		if o.String() == s {
+			return o, true
+		}
+	}
+	return 0, false
+}
+
+// Queue bounds a subscription's lag: the batches between its cursor and the
+// committed tail, in entries and in bytes, whichever is reached first.
+type Queue struct {
+	Entries int
+	Bytes   int64
+	OnFull  OnFull
+}
+
+func (q Queue) exceeded(lag position) bool {
+	return lag.entries > uint64(q.Entries) || lag.bytes > uint64(q.Bytes)
+}
+
+func (q Queue) full(lag position) bool {
+	return lag.entries >= uint64(q.Entries) || lag.bytes >= uint64(q.Bytes)
+}
+
+// bound is the last position that a reader standing at p is still owed.
+func (q Queue) bound(p position) position { return p.plus(q.Entries, int(q.Bytes)) }
+
 // arm makes the lag bound count, from a position on.
 func (s *Subscription) arm(at position) {
 	if s.armed.Load() {
@@ -64,33 +118,3 @@ func (s *Subscription) lose() {
 		s.shard.blockers.add(s)
 	}
 }
-
-// checkEnd says whether Next has nothing more to look for.
-func (s *Subscription) checkEnd() (Status, bool) {
-	if s.end.Reason != 0 {
-		return Ended, true
-	}
-	switch r := EndReason(s.stopped.Load()); r {
-	case 0, EndDeleted, EndShutdown: // what is committed is delivered first
-	default:
-		return s.ended(r, nil), true
-	}
-	if s.overflow.Load() {
-		s.overflow.Store(false)
-		s.over, s.limit = true, s.position()
-	}
-	return 0, false
-}
-
-func (s *Subscription) ended(r EndReason, err error) Status {
-	if s.end.Reason == 0 {
-		s.end = End{Reason: r, Next: s.next.Load(), Err: err}
-		if s.queue.OnFull == Block { // its client is yet to be told, which publishers need not wait for
-			s.shard.blockers.remove(s)
-		}
-	}
-	return Ended
-}
-
-// End is why Next said Ended.
-func (s *Subscription) End() End { return s.end }

@@ -53,3 +53,11 @@ func appendError(err error) *Error {
 func commitError(err error) *Error {
 	return &Error{Code: wire.CodeStorage, Retry: wire.RetryOutcomeUnknown, Message: "the write could not be confirmed", Err: err}
 }
+
+// Hooks are what a log calls: the shard's side of seglog.Config.
+type Hooks struct {
+	Committed     func(next uint64, err error)
+	OnRecover     func(seglog.Record)
+	RestoreState  func([]byte) error
+	SnapshotState func() []byte
+}

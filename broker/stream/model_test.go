@@ -126,6 +126,7 @@ func (r *modelReader) step() {
 		case Ended:
 			r.over()
 			return
+		case Ready:
 		}
 		r.check(decode(m.t, p.Bytes), jumped)
 		r.next = p.Next

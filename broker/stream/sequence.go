@@ -2,60 +2,14 @@ package stream
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"felix.dev/felix/broker/seglog"
 	"felix.dev/felix/broker/wire"
 )
 
-const (
-	claimPublishes = 64
-	claimBytes     = 1 << 20
-	// holdBytes is how much is worth writing while an earlier claim is still being
-	// synced; less waits for that sync and then shares the next one.
-	holdBytes = 256 << 10
-	// inlineClaims bounds how long a publisher's goroutine sequences for others.
-	inlineClaims = 16
-)
-
-// queue is what publishers handed in and the sequencer has not taken.
-type queue struct {
-	mu       sync.Mutex
-	idle     sync.Cond // signalled when running or inflight changes
-	waiting  []*Publish
-	bytes    int
-	running  bool
-	closed   error    // non-nil: refuse
-	inflight []*claim // appended, not committed; oldest first
-}
-
-// claim is what one append takes: some publishes, encoded into some frames.
-type claim struct {
-	users     atomic.Int32 // the sequencer while it appends, and who answers; the last one releases
-	publishes []*Publish
-	echoes    []*Publish // re-sent batches, answered with the first one's commit
-	frames    []staged
-	end       uint64
-	records   []seglog.Record
-}
-
-// staged is how far a chunk goes once the claim is committed.
-type staged struct {
-	c       *chunk
-	upTo    int
-	entries int
-}
-
-// staging is where the next frame goes: the ring's end as the sequencer sees it,
-// ahead of what readers see.
-type staging struct {
-	c   *chunk
-	n   int    // bytes staged in c
-	end uint64 // offset after the last staged record
-	at  position
-}
+// inlineClaims bounds how long a publisher's goroutine sequences for others.
+const inlineClaims = 16
 
 // Publish queues a batch. It never waits for a reader or for a commit; the bound
 // on what may be queued is the caller's admission. Done is called exactly once.
@@ -84,13 +38,6 @@ func (s *Shard) Publish(p *Publish) {
 	if start {
 		s.begin()
 	}
-}
-
-// holds says that what waits is better written together after the sync under way.
-// The caller holds queue.mu.
-func (s *Shard) holds() bool {
-	q := &s.queue
-	return len(q.inflight) > 0 && len(q.waiting) < claimPublishes && q.bytes < holdBytes
 }
 
 // begin runs the sequencer on this goroutine, or on one of its own where it may wait.
@@ -129,41 +76,6 @@ func (s *Shard) sequence(inline bool) {
 		}
 		s.append(c)
 	}
-}
-
-var claims sync.Pool
-
-// release is called by each user of a claim; the last one gives it back.
-func (c *claim) release() {
-	if c.users.Add(-1) > 0 {
-		return
-	}
-	clear(c.publishes)
-	clear(c.echoes)
-	clear(c.frames)
-	clear(c.records)
-	c.publishes, c.echoes, c.frames, c.records = c.publishes[:0], c.echoes[:0], c.frames[:0], c.records[:0]
-	claims.Put(c)
-}
-
-// take cuts the next claim off the queue. The caller holds mu.
-func (q *queue) take() *claim {
-	n, bytes := 0, 0
-	for n < len(q.waiting) && n < claimPublishes && (n == 0 || bytes+len(q.waiting[n].Records.Bytes) <= claimBytes) {
-		bytes += len(q.waiting[n].Records.Bytes)
-		n++
-	}
-	c, ok := claims.Get().(*claim)
-	if !ok {
-		c = new(claim)
-	}
-	c.users.Store(1)
-	c.publishes = append(c.publishes, q.waiting[:n]...)
-	rest := copy(q.waiting, q.waiting[n:])
-	clear(q.waiting[rest:])
-	q.waiting = q.waiting[:rest]
-	q.bytes -= bytes
-	return c
 }
 
 // append encodes a claim into the ring, gives it to the log and, for a memory
@@ -281,148 +193,4 @@ func (s *Shard) echo(c *claim, p *Publish, first batchMark) {
 		return
 	}
 	p.Done(Result{Offset: p.offset})
-}
-
-// stage encodes one frame from publish i on: as many small plain publishes as the
-// batch bounds allow, or one idempotent publish, whose record must stay its own.
-func (s *Shard) stage(c *claim, i int, now int64) (after int) {
-	first := c.publishes[i]
-	if first.hidden {
-		s.next++
-		if s.log != nil {
-			c.records = append(c.records, seglog.Record{Kind: seglog.KindGenerationStart, Base: s.next - 1, Count: 1, TimeMicros: now, Frame: first.Records.Bytes})
-		}
-		return i + 1
-	}
-	count, bytes := first.Records.Count, len(first.Records.Bytes)
-	j := i + 1
-	for ; j < len(c.publishes) && !first.HasProducer; j++ {
-		p := c.publishes[j]
-		if p.HasProducer || p.hidden || int(count+p.Records.Count) > s.cfg.BatchEvents || bytes+len(p.Records.Bytes) > s.cfg.BatchBytes {
-			break
-		}
-		count += p.Records.Count
-		bytes += len(p.Records.Bytes)
-	}
-	size := wire.OffsetFrameOverhead + bytes
-	k, b := s.tail.room(s.next, size, s.staging)
-	b = wire.BeginOffsetFrame(b, s.next, count, bytes)
-	for _, p := range c.publishes[i:j] {
-		b = append(b, p.Records.Bytes...)
-	}
-	if s.log != nil {
-		c.records = append(c.records, seglog.Record{
-			Kind: seglog.KindEvents, Base: s.next, Count: count, TimeMicros: now,
-			HasProducer: first.HasProducer, Producer: first.Producer, Sequence: first.Sequence, Frame: b,
-		})
-	}
-	s.next += uint64(count)
-	s.staging = staging{c: k, n: k.staged, end: s.next, at: s.staging.at.plus(1, size)}
-	if n := len(c.frames); n > 0 && c.frames[n-1].c == k {
-		c.frames[n-1] = staged{k, k.staged, c.frames[n-1].entries + 1}
-	} else {
-		c.frames = append(c.frames, staged{k, k.staged, 1})
-	}
-	return j
-}
-
-// fail answers every publish of a claim of which nothing was written.
-func (c *claim) fail(err error) {
-	for _, p := range c.publishes {
-		p.Done(Result{Err: err})
-	}
-	for _, p := range c.echoes {
-		p.Done(Result{Err: err})
-	}
-	c.release()
-}
-
-// remove takes back a claim that the log refused.
-func (q *queue) remove(c *claim) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := len(q.inflight)
-	if n == 0 || q.inflight[n-1] != c {
-		return false
-	}
-	q.inflight[n-1] = nil
-	q.inflight = q.inflight[:n-1]
-	q.idle.Broadcast()
-	return true
-}
-
-// logCommitted is the log's callback: everything below next is committed, or, with
-// an error, nothing more ever will be.
-func (s *Shard) logCommitted(next uint64, err error) {
-	if err != nil {
-		s.poison(err)
-		return
-	}
-	q := &s.queue
-	q.mu.Lock()
-	n := 0
-	for n < len(q.inflight) && q.inflight[n].end <= next {
-		n++
-	}
-	done := append(s.done[:0], q.inflight[:n]...)
-	rest := copy(q.inflight, q.inflight[n:])
-	clear(q.inflight[rest:])
-	q.inflight = q.inflight[:rest]
-	start := !q.running && len(q.waiting) > 0 && !s.holds()
-	if start {
-		q.running = true
-	}
-	q.idle.Broadcast()
-	q.mu.Unlock()
-	s.commit(done...)
-	clear(done)
-	s.done = done
-	if start { // not here: the log's goroutine must be free for what an append waits for
-		s.tasks.Go(func() { s.sequence(false) })
-	}
-}
-
-// commit makes claims readable, wakes who waits for them, and answers.
-func (s *Shard) commit(cs ...*claim) {
-	if len(cs) == 0 {
-		return
-	}
-	for _, c := range cs {
-		for _, f := range c.frames {
-			s.tail.show(f.c, f.upTo, f.entries)
-		}
-	}
-	s.mark.Store(cs[len(cs)-1].end)
-	s.watchers.wake()
-	for _, c := range cs {
-		for _, p := range c.publishes {
-			p.Done(Result{Offset: p.offset})
-		}
-		for _, p := range c.echoes {
-			p.Done(Result{Offset: p.offset})
-		}
-		c.release()
-	}
-}
-
-// poison fails what is in flight and refuses what comes: the log could not make it
-// durable, and nobody knows what is on the disk.
-func (s *Shard) poison(err error) {
-	failure := commitError(err)
-	s.failed.Store(failure)
-	s.queue.mu.Lock()
-	lost := s.queue.inflight
-	s.queue.inflight = nil
-	s.queue.idle.Broadcast()
-	start := !s.queue.running && len(s.queue.waiting) > 0
-	if start {
-		s.queue.running = true
-	}
-	s.queue.mu.Unlock()
-	for _, c := range lost {
-		c.fail(failure)
-	}
-	if start {
-		s.tasks.Go(func() { s.sequence(false) })
-	}
 }

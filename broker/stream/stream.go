@@ -2,6 +2,27 @@ package stream
 
 import "felix.dev/felix/broker/wire"
 
+// Durability says what acknowledged means for a stream.
+type Durability uint8
+
+const (
+	// Memory streams live in the tail ring only.
+	Memory Durability = iota + 1
+	// Durable streams acknowledge what is on this broker's disk.
+	Durable
+)
+
+// String is the name used in the catalog and on the command line.
+func (d Durability) String() string {
+	switch d {
+	case Memory:
+		return "Memory"
+	case Durable:
+		return "Durable"
+	}
+	return "Unknown"
+}
+
 // Stream is a name and its shards.
 type Stream struct {
 	Name        Name

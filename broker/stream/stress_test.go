@@ -193,6 +193,7 @@ func (x *stress) read(rng *rand.Rand, sub *Subscription, wake waker, next uint64
 				}
 			}
 			continue
+		case Ready:
 		}
 		yieldSome(rng, 30)
 		for _, e := range decode(x.t, p.Bytes) {

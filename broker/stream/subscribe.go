@@ -2,7 +2,6 @@ package stream
 
 import (
 	"sort"
-	"time"
 
 	"felix.dev/felix/broker/wire"
 )
@@ -114,21 +113,4 @@ func (s *Shard) Subscriptions() []SubscriptionInfo {
 	s.subs.mu.Unlock()
 	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
 	return all
-}
-
-// SubscriptionInfo is a reader at a glance.
-type SubscriptionInfo struct {
-	ID              uint64
-	Stream          Name
-	Shard           uint32
-	Conn, Principal string
-	State           State
-	OnFull          OnFull
-	Next            uint64 // first offset that its client was not sent
-	Live, Mark      uint64
-	// LagRecords counts offsets; LagEntries and LagBytes are what the queue bound is
-	// held against, 0 until it has come to the ring: of history nobody counts them.
-	LagRecords, LagEntries, LagBytes uint64
-	Delivered, Dropped               uint64 // records
-	Since                            time.Time
 }

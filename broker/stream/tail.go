@@ -207,3 +207,7 @@ func (t *tail) seek(offset uint64) (cur cursor, pos position, into uint32, ok bo
 	}
 	return cursor{c, at}, pos, 0, true
 }
+
+func (p position) minus(o position) position {
+	return position{p.entries - min(o.entries, p.entries), p.bytes - min(o.bytes, p.bytes)}
+}

@@ -9,28 +9,8 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
-// Queue bounds a subscription's lag: the batches between its cursor and the
-// committed tail, in entries and in bytes, whichever is reached first.
-type Queue struct {
-	Entries int
-	Bytes   int64
-	OnFull  OnFull
-}
-
-func (q Queue) exceeded(lag position) bool {
-	return lag.entries > uint64(q.Entries) || lag.bytes > uint64(q.Bytes)
-}
-
-func (q Queue) full(lag position) bool {
-	return lag.entries >= uint64(q.Entries) || lag.bytes >= uint64(q.Bytes)
-}
-
-func (p position) minus(o position) position {
-	return position{p.entries - min(o.entries, p.entries), p.bytes - min(o.bytes, p.bytes)}
-}
-
-// bound is the last position that a reader standing at p is still owed.
-func (q Queue) bound(p position) position { return p.plus(q.Entries, int(q.Bytes)) }
+// blockedRetry is when a publish that was refused for a reader may come again.
+const blockedRetry = 250 * time.Millisecond
 
 // blockers are the subscriptions whose lag makes publishers wait.
 type blockers struct {

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"felix.dev/felix/broker/seglog"
 	"felix.dev/felix/broker/wire"
 )
 
@@ -72,37 +71,4 @@ func TestCloseWaitsForACommitAsLongAsItMay(t *testing.T) {
 			t.Errorf("b: %+v", r)
 		}
 	})
-}
-
-// What a failed write leaves on the disk nobody knows: a publisher is not told that
-// sending again is safe.
-func TestAFailedWriteHasAnUnknownOutcome(t *testing.T) {
-	for name, tc := range map[string]struct {
-		err   error
-		code  wire.Code
-		retry wire.Retry
-	}{
-		"full":     {seglog.ErrDiskFull, wire.CodeOverloaded, wire.RetryAfter},
-		"readonly": {seglog.ErrReadOnly, wire.CodeOverloaded, wire.RetryAfter},
-		"poisoned": {seglog.ErrPoisoned, wire.CodeStorage, wire.RetryOutcomeUnknown},
-		"damaged":  {&seglog.CorruptionError{}, wire.CodeStorage, wire.RetryAfter},
-		"closed":   {seglog.ErrClosed, wire.CodeShardUnavailable, wire.RetryNow},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := &fakeLog{auto: true}
-			s := openShard(t, Config{}, l)
-			l.fail = tc.err
-			r := <-publish(s, "x")
-			if e, ok := errors.AsType[*Error](r.Err); !ok || e.Code != tc.code || e.Retry != tc.retry {
-				t.Errorf("told %v", r.Err)
-			}
-			if tc.retry != wire.RetryOutcomeUnknown {
-				return
-			}
-			r = <-publish(s, "y")
-			if e, ok := errors.AsType[*Error](r.Err); !ok || e.Code != wire.CodeStorage || e.Retry != wire.RetryAfter {
-				t.Errorf("the next one is told %v, want that nothing of it was written", r.Err)
-			}
-		})
-	}
 }

@@ -120,14 +120,14 @@ func TestBlockKeepsTheRingForItsReaders(t *testing.T) {
 		mustPublish(t, s, "0")
 		p, _ := sub.Next(1, 1)
 		const n = 400
-		done := make(chan error, n)
+		done := make(chan struct{}, n)
 		go func() {
 			for i := range n {
 				r := <-publish(s, fmt.Sprintf("%d %s", i, make([]byte, 10<<10)))
 				for r.Err != nil {
 					r = <-publish(s, fmt.Sprintf("%d %s", i, make([]byte, 10<<10)))
 				}
-				done <- nil
+				done <- struct{}{}
 			}
 		}()
 		synctest.Wait()
@@ -171,25 +171,63 @@ func TestAnEndedReaderDoesNotBlock(t *testing.T) {
 	})
 }
 
-// Offsets beyond the mark may be readable for a moment while it moves. Losing a
-// reader that is there neither turns it back nor counts what is not lost.
-func TestLosingAReaderAheadOfTheMark(t *testing.T) {
-	l := &fakeLog{}
-	s := openShard(t, Config{Queue: smallQueue}, l)
-	sub := subscribe(t, s, SubscribeOptions{ID: 1, Offsets: true})
-	publish(s, "a")
-	l.commit()
-	publish(s, "b")
-	for _, f := range s.queue.inflight[0].frames { // the committer is on its way
-		s.tail.show(f.c, f.upTo, f.entries)
-	}
-	drain(t, sub)
-	if sub.next.Load() != 2 || s.Mark() != 1 {
-		t.Fatalf("next %d, mark %d: the case needs 2 and 1", sub.next.Load(), s.Mark())
-	}
-	sub.lose()
-	if i := sub.Info(); i.Next != 2 || i.Dropped != 0 {
-		t.Errorf("next %d dropped %d, want 2 and 0", i.Next, i.Dropped)
-	}
-	l.commit()
+// B06: under Block the publisher waits for room, is told after its own wait, and the
+// reader is ended after the block timeout; nothing waits for ever.
+func TestBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Queue: Queue{Entries: 8, OnFull: Block}, BlockTimeout: 30 * time.Second, PublishWait: 10 * time.Second}
+		s := openShard(t, cfg, nil)
+		sub := subscribe(t, s, offered(1))
+		for range 8 {
+			mustPublish(t, s, "x")
+		}
+		waiting := publish(s, "waits")
+		synctest.Wait()
+		select {
+		case r := <-waiting:
+			t.Fatalf("a publish passed a full reader: %+v", r)
+		default:
+		}
+		p, _ := sub.Next(1, 1)
+		sub.Advance(p)
+		if r := <-waiting; r.Err != nil || r.Offset != 8 {
+			t.Fatalf("after one batch was read: %+v", r)
+		}
+
+		start := time.Now()
+		told := <-publish(s, "told")
+		if wait := time.Since(start); told.Err == nil || wait != cfg.PublishWait {
+			t.Errorf("answered after %v with %v, want a refusal after the publish wait", wait, told.Err)
+		}
+		for told.Err != nil {
+			told = <-publish(s, "again")
+		}
+		if wait := time.Since(start); wait != cfg.BlockTimeout {
+			t.Errorf("the reader held publishers for %v, want the block timeout", wait)
+		}
+		_, st := drain(t, sub)
+		if st != Ended || sub.End().Reason != EndLagged || sub.End().Next != 1 {
+			t.Errorf("status %v, end %+v: want lagged at 1", st, sub.End())
+		}
+		if s.Info().Blocked != 2 {
+			t.Errorf("blocked publishes %d, want 2", s.Info().Blocked)
+		}
+	})
+}
+
+// Leaving frees the publishers at once.
+func TestBlockedPublisherIsFreedByAClosedReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openShard(t, Config{Queue: Queue{Entries: 2, OnFull: Block}}, nil)
+		sub := subscribe(t, s, offered(1))
+		mustPublish(t, s, "x")
+		mustPublish(t, s, "x")
+		waiting := publish(s, "waits")
+		synctest.Wait()
+		start := time.Now()
+		sub.Close()
+		if r := <-waiting; r.Err != nil || time.Since(start) != 0 {
+			t.Errorf("%+v after %v", r, time.Since(start))
+		}
+	})
 }

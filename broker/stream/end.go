@@ -1,0 +1,89 @@
+package stream
+
+// EndReason says why a subscription is over.
+type EndReason uint8
+
+const (
+	// EndCancelled is the client's own doing, or its connection's end.
+	EndCancelled EndReason = iota + 1
+	// EndLagged passed the lag bound: everything below Next was delivered.
+	EndLagged
+	// EndTooOld wants what retention has taken.
+	EndTooOld
+	// EndCorrupt met damage in the log, after everything before it.
+	EndCorrupt
+	// EndDeleted belongs to a stream that was deleted; the rest was delivered.
+	EndDeleted
+	// EndShutdown belongs to a shard that this broker serves no longer.
+	EndShutdown
+	// EndRemoved was ended by an operator.
+	EndRemoved
+	// EndSlow made no progress for the slow-consumer timeout.
+	EndSlow
+	// EndFailed met an error of the broker's own.
+	EndFailed
+)
+
+func (r EndReason) String() string {
+	return [...]string{"none", "cancelled", "lagged", "too_old", "corrupt", "deleted", "shutdown", "removed", "slow", "failed"}[min(r, EndFailed)]
+}
+
+// End is why and where a subscription ended; Next is the first offset that did not
+// reach its stream.
+type End struct {
+	Reason EndReason
+	Next   uint64
+	Err    error
+}
+
+// Stopped is closed when Stop was called; Next tells what is left to do.
+func (s *Subscription) Stopped() <-chan struct{} { return s.stop }
+
+// Stop asks the feeder to end. With EndDeleted and EndShutdown it first delivers
+// what is committed. The first reason wins.
+func (s *Subscription) Stop(reason EndReason) {
+	s.stopOnce.Do(func() {
+		s.stopped.Store(uint32(reason))
+		close(s.stop)
+		if f := s.onStop.Load(); f != nil {
+			(*f)(reason)
+		}
+	})
+}
+
+// OnStop is called once with the reason, from Stop, so that a reader that waits, or
+// has a write under way, hears of it. It is set before the subscription has a feeder.
+func (s *Subscription) OnStop(f func(EndReason)) { s.onStop.Store(&f) }
+
+// Removed says whether an operator has ended it: what is left is not delivered.
+func (s *Subscription) Removed() bool { return EndReason(s.stopped.Load()) == EndRemoved }
+
+// checkEnd says whether Next has nothing more to look for.
+func (s *Subscription) checkEnd() (Status, bool) {
+	if s.end.Reason != 0 {
+		return Ended, true
+	}
+	switch r := EndReason(s.stopped.Load()); r {
+	case 0, EndDeleted, EndShutdown: // what is committed is delivered first
+	default:
+		return s.ended(r, nil), true
+	}
+	if s.overflow.Load() {
+		s.overflow.Store(false)
+		s.over, s.limit = true, s.position()
+	}
+	return 0, false
+}
+
+func (s *Subscription) ended(r EndReason, err error) Status {
+	if s.end.Reason == 0 {
+		s.end = End{Reason: r, Next: s.next.Load(), Err: err}
+		if s.queue.OnFull == Block { // its client is yet to be told, which publishers need not wait for
+			s.shard.blockers.remove(s)
+		}
+	}
+	return Ended
+}
+
+// End is why Next said Ended.
+func (s *Subscription) End() End { return s.end }
