@@ -44,11 +44,16 @@ var certificates = sync.OnceValues(func() (tls.Certificate, error) {
 
 func start(t *testing.T, change func(*Config)) *harness {
 	t.Helper()
+	return startWith(t, egress.Config{}, change)
+}
+
+func startWith(t *testing.T, out egress.Config, change func(*Config)) *harness {
+	t.Helper()
 	pair, err := certificates()
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := egress.New(egress.Config{})
+	engine, err := egress.New(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,6 +252,13 @@ func (l *heldLog) release() {
 	l.released = true
 	l.mu.Unlock()
 	l.signal()
+}
+
+// hold undoes release.
+func (l *heldLog) hold() {
+	l.mu.Lock()
+	l.released = false
+	l.mu.Unlock()
 }
 
 func (l *heldLog) appended() uint64 {
