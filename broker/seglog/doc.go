@@ -27,4 +27,17 @@
 // Config.Committed comes from the log's flusher goroutine; everything else may be
 // called from anywhere. A Cursor belongs to one goroutine. The log owns two
 // goroutines (and one more during a flush in interval mode); Close waits for them.
+//
+// # Files
+//
+//	log.go, config.go, errors.go     a log: its fields, its life, what it is given, what it says
+//	append.go, roll.go, fill.go      records to the active segment, and to the next; zeros ahead of both
+//	flush.go, keeper.go              the two goroutines: what is synced; what can wait
+//	read.go, lookup.go, scan.go      pages, from an offset to its place, from record to record
+//	trim.go, remove.go               retention; the end of all
+//	segment.go                       one file and who has it open
+//	segmentheader.go, record.go, index.go, state.go, mark.go, names.go  the format
+//	recover.go, sealed.go, tail.go   what Open finds, and how it judges it
+//	repair.go, leftovers.go, recovery.go  what it cuts, writes again and removes, and tells
+//	inspect.go, report.go            the same for people, of a log that is not open
 package seglog

@@ -3,11 +3,7 @@ package seglog
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 
 	"felix.dev/felix/broker/vfs"
 )
@@ -112,27 +108,6 @@ func (l *Log) checkHeader(s *segment) (size int64, err error) {
 	return size, err
 }
 
-// readSegmentHeader reads and checks a header. A segment gets its name only when
-// its header is flushed, so that one that is missing is damage, even if nothing
-// else is in the file.
-func readSegmentHeader(f vfs.File, base uint64) (segmentHeader, error) {
-	var b [segmentHeaderLen]byte
-	n, err := f.ReadAt(b[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return segmentHeader{}, fmt.Errorf("seglog: read %s: %w", f.Name(), err)
-	}
-	h, err := parseSegmentHeader(b[:n])
-	switch {
-	case errors.Is(err, ErrFormat):
-		return h, fmt.Errorf("%s: %w", f.Name(), err)
-	case err != nil:
-		return h, &CorruptionError{Segment: base, Offset: base, Reason: err.Error()}
-	case h.base != base:
-		return h, &CorruptionError{Segment: base, Offset: base, Reason: fmt.Sprintf("its header says that it begins at offset %d", h.base)}
-	}
-	return h, nil
-}
-
 // recoverSegments restores the owner's state, checks how segments follow each other
 // and finds the end of the last one.
 func (l *Log) recoverSegments(segs []*segment, floor uint64, rec *Recovery) error {
@@ -158,81 +133,6 @@ func (l *Log) noteCorruption(bad *CorruptionError) {
 	if l.corrupt == nil {
 		l.corrupt = bad
 	}
-}
-
-// restoreState gives the owner the newest state that is intact, and returns the
-// number of the segment from which it has to see records. A state that can't be read
-// for the disk's reasons is passed over like a damaged one, unless there is no other:
-// the next attempt may find it.
-func (l *Log) restoreState(segs []*segment, rec *Recovery) (from int, err error) {
-	if l.cfg.RestoreState == nil {
-		rec.StateFrom = segs[len(segs)-1].base
-		return len(segs) - 1, nil
-	}
-	var unreadable error
-	for i, s := range slices.Backward(segs) {
-		base := s.base
-		b, err := readState(l.fs, l.cfg.Dir, base, l.cfg.Incarnation)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errBadState) {
-			unreadable = err
-		}
-		if err == nil {
-			err = l.cfg.RestoreState(b)
-		}
-		if err == nil {
-			rec.StateFrom = base
-			return i, nil
-		}
-		if i > 0 || base != l.cfg.First { // the first segment never has one
-			l.log.Warn("owner's state is not usable, an older one is tried", "dir", l.cfg.Dir, "offset", base, "err", err)
-		}
-	}
-	rec.StateFrom = segs[0].base
-	rec.StateLost = segs[0].base != l.cfg.First
-	if rec.StateLost && unreadable != nil {
-		return 0, l.wrap("read owner's state", unreadable)
-	}
-	return 0, nil
-}
-
-// checkSealed checks that a closed segment ends where the next begins. It reads the
-// whole segment if the owner has to see its records, or if it has no good index and
-// must be known (needEnd); otherwise damage in it is left for its readers to find.
-func (l *Log) checkSealed(s *segment, deliver, needEnd bool, rec *Recovery) error {
-	following := s.following.Load().base
-	if s.damaged != nil {
-		return s.damaged
-	}
-	if !deliver {
-		x, err := readIndex(l.fs, l.path(s.base, indexSuffix), s.base, l.cfg.Incarnation)
-		if err == nil && x.next == following && x.end <= s.end.Load() {
-			s.newest.Store(x.newest)
-			return nil
-		}
-		if err != nil && !needEnd {
-			return nil
-		}
-	}
-	f, err := l.fs.OpenFile(s.path, os.O_RDONLY, 0)
-	if err != nil {
-		return l.wrap("open segment", err)
-	}
-	defer func() { _ = f.Close() }() // only read
-	sc := newScanner(f, s.end.Load(), s.seed, segmentHeaderLen, s.base)
-	defer sc.close()
-	x, _, err := l.scan(sc, deliver, rec)
-	if asScanEnd(err) != nil {
-		return l.wrap("read segment", err)
-	}
-	if sc.next == following {
-		s.newest.Store(x.newest)
-		return nil
-	}
-	reason := fmt.Sprintf("it ends at offset %d but the next segment begins at %d", sc.next, following)
-	if !errors.Is(err, errEnd) {
-		reason = err.Error()
-	}
-	return &CorruptionError{Segment: s.base, Offset: min(sc.next, following), Pos: sc.pos, Reason: reason}
 }
 
 // scan reads records until the scanner's end, which err tells. stable is the first
@@ -316,46 +216,5 @@ func findOffset(f vfs.File, s *segment, offset uint64) (int64, error) {
 		if err != nil || h.next() > offset {
 			return pos, asScanEnd(err)
 		}
-	}
-}
-
-// removeLeftovers removes files that hold no records. That it can't is no reason
-// not to open.
-func (l *Log) removeLeftovers(ls *listing, rec *Recovery) {
-	known := make(map[uint64]bool, len(ls.segments))
-	for _, base := range ls.segments {
-		known[base] = true
-	}
-	var names []string
-	for _, base := range ls.indexes {
-		if !known[base] {
-			names = append(names, filepath.Base(l.path(base, indexSuffix)))
-		}
-	}
-	for _, base := range ls.states {
-		if !known[base] {
-			names = append(names, filepath.Base(l.path(base, stateSuffix)))
-		}
-	}
-	names = append(names, ls.temps...)
-	for _, name := range names {
-		if err := l.fs.Remove(filepath.Join(l.cfg.Dir, name)); err != nil {
-			l.log.Debug("left-over file stays", "dir", l.cfg.Dir, "name", name, "err", err)
-			continue
-		}
-		rec.Removed = append(rec.Removed, name)
-	}
-}
-
-func (l *Log) logRecovery(rec *Recovery) {
-	if rec.Cut != nil {
-		l.log.Warn("torn tail cut", "dir", l.cfg.Dir, "segment", segmentName(rec.Cut.Segment),
-			"pos", rec.Cut.Pos, "offset", rec.Cut.Offset, "bytes", rec.Cut.Bytes, "reason", rec.Cut.Reason)
-	}
-	if rec.StateLost {
-		l.log.Warn("owner's state is lost, what the kept records say is all there is", "dir", l.cfg.Dir, "offset", rec.StateFrom)
-	}
-	if rec.ReadOnly != nil {
-		l.log.Error("log opened for reading only", "dir", l.cfg.Dir, "err", rec.ReadOnly)
 	}
 }

@@ -31,3 +31,16 @@ type Cut struct {
 	Bytes   int64  // up to the last byte that wasn't zero
 	Reason  string // why no record could be read there
 }
+
+func (l *Log) logRecovery(rec *Recovery) {
+	if rec.Cut != nil {
+		l.log.Warn("torn tail cut", "dir", l.cfg.Dir, "segment", segmentName(rec.Cut.Segment),
+			"pos", rec.Cut.Pos, "offset", rec.Cut.Offset, "bytes", rec.Cut.Bytes, "reason", rec.Cut.Reason)
+	}
+	if rec.StateLost {
+		l.log.Warn("owner's state is lost, what the kept records say is all there is", "dir", l.cfg.Dir, "offset", rec.StateFrom)
+	}
+	if rec.ReadOnly != nil {
+		l.log.Error("log opened for reading only", "dir", l.cfg.Dir, "err", rec.ReadOnly)
+	}
+}

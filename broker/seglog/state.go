@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"io/fs"
 	"math"
+	"slices"
 
 	"felix.dev/felix/broker/vfs"
 )
@@ -71,4 +73,39 @@ func (l *Log) writeState(base uint64) error {
 	}
 	data := appendState(make([]byte, 0, stateHeaderLen+len(state)+4), base, l.cfg.Incarnation, state)
 	return vfs.WriteFileSynced(l.fs, l.path(base, stateSuffix), data, filePerm)
+}
+
+// restoreState gives the owner the newest state that is intact, and returns the
+// number of the segment from which it has to see records. A state that can't be read
+// for the disk's reasons is passed over like a damaged one, unless there is no other:
+// the next attempt may find it.
+func (l *Log) restoreState(segs []*segment, rec *Recovery) (from int, err error) {
+	if l.cfg.RestoreState == nil {
+		rec.StateFrom = segs[len(segs)-1].base
+		return len(segs) - 1, nil
+	}
+	var unreadable error
+	for i, s := range slices.Backward(segs) {
+		base := s.base
+		b, err := readState(l.fs, l.cfg.Dir, base, l.cfg.Incarnation)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errBadState) {
+			unreadable = err
+		}
+		if err == nil {
+			err = l.cfg.RestoreState(b)
+		}
+		if err == nil {
+			rec.StateFrom = base
+			return i, nil
+		}
+		if i > 0 || base != l.cfg.First { // the first segment never has one
+			l.log.Warn("owner's state is not usable, an older one is tried", "dir", l.cfg.Dir, "offset", base, "err", err)
+		}
+	}
+	rec.StateFrom = segs[0].base
+	rec.StateLost = segs[0].base != l.cfg.First
+	if rec.StateLost && unreadable != nil {
+		return 0, l.wrap("read owner's state", unreadable)
+	}
+	return 0, nil
 }

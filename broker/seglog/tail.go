@@ -76,7 +76,6 @@ func lastNonZero(f vfs.File, from, size int64) (int64, error) {
 
 // evidence is what a search behind a damaged position found.
 type evidence struct {
-	found  bool
 	stable uint64 // largest stable of a header found
 	next   uint64 // largest offset after a record found
 }
@@ -107,7 +106,6 @@ func searchBeyond(f vfs.File, from, size int64, seed uint32, next uint64) (evide
 				i++
 				continue
 			}
-			ev.found = true
 			ev.stable = max(ev.stable, h.stable)
 			ev.next = max(ev.next, h.next())
 			i += h.headerLen()
