@@ -111,20 +111,3 @@ func reachable(a net.Addr) string {
 // DevContext is where a broker in development mode leaves the file that the command
 // line reads.
 func DevContext(dataDir string) string { return filepath.Join(dataDir, devName, "context.yaml") }
-
-// keys are the keys of files and, in development mode, the key of its tenant.
-type keys struct {
-	files *auth.FileKeys // nil: none
-	dev   *auth.KeySet   // nil: not in development mode
-}
-
-// KeySet implements auth.KeySource.
-func (k keys) KeySet(tenant string) (*auth.KeySet, error) {
-	switch {
-	case k.dev != nil && tenant == devTenant:
-		return k.dev, nil
-	case k.files != nil:
-		return k.files.KeySet(tenant)
-	}
-	return nil, auth.ErrUnknownTenant
-}

@@ -38,4 +38,17 @@
 // All methods of Broker may be called from any goroutine. The package's own are
 // removals of deleted streams, the admin server, and who watches for failures;
 // Shutdown waits for all of them.
+//
+// # Files
+//
+//	broker.go, start.go, shutdown.go  a broker, its beginning and its end
+//	config.go, serverconfig.go        what it is told
+//	datadir.go, lock_*.go             the data directory and the right to it
+//	certificate.go, keys.go, dev.go   whom clients trust, whom it trusts, and both without setting anything up
+//	streams.go, served.go             the streams of the catalog, one stream as it is served
+//	openstream.go, closeshards.go     shards of a stream, opened and closed
+//	createstream.go, updatestream.go, removestream.go, sweep.go  changes, and data left over from them
+//	health.go, problem.go, readiness.go  what is wrong with a shard, in words, and for /readyz
+//	adminapi.go, source.go            the broker as package admin and as a scrape ask for it
+//	loglimit.go                       a storm of one message does not hide the others
 package broker

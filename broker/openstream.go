@@ -17,55 +17,6 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
-// served is a stream of the catalog as this broker serves it. Immutable: a change
-// replaces it.
-type served struct {
-	entry  catalog.Entry
-	stream *stream.Stream // nil: it cannot be served, or not now
-	// refusal is what clients are told without a stream.
-	refusal *stream.Error
-	shards  []openShard // nil without a stream
-	// problem is why it cannot be opened; nil: it can.
-	problem *problem
-	// before counts what happened under the catalog's entry until it was opened the
-	// last time, for counters that must not go down.
-	before counts
-}
-
-// counts are since the broker started.
-type counts struct{ records, dropped uint64 }
-
-// openShard is a shard and where it stood when it was opened.
-type openShard struct {
-	*stream.Shard
-	health   *health
-	openedAt uint64
-}
-
-// counted is what was committed, and what subscriptions were not sent.
-func (s *served) counted() counts {
-	n := s.before
-	for _, k := range s.shards {
-		i := k.Info()
-		n.records += i.Mark - k.openedAt
-		n.dropped += i.Dropped
-	}
-	return n
-}
-
-// problem is what an operator should look at, given how the shard stands; nil: nothing.
-func (k *openShard) problem(info *stream.ShardInfo) *problem {
-	if info.Err != nil {
-		return poisonedProblem(info.Err)
-	}
-	return k.health.problem()
-}
-
-// unavailable is a stream without shards.
-func unavailable(e *catalog.Entry, problem *problem, refusal *stream.Error) *served {
-	return &served{entry: *e, refusal: refusal, problem: problem}
-}
-
 // opener makes shards of catalog entries.
 type opener struct {
 	dataDir  string // empty: memory streams only
@@ -208,52 +159,3 @@ func (o *opener) logConfig(e *catalog.Entry, i int) (seglog.Config, error) {
 
 // perShard is a shard's part of what is set for a stream.
 func perShard(total int64, shards uint32) int64 { return max(1, total/int64(shards)) }
-
-// closeShards closes shards and their logs and waits for their readers, all within
-// ctx, as far as there is something to wait for.
-func closeShards(ctx context.Context, shards []openShard, reason stream.EndReason) error {
-	var errs []error
-	for _, k := range shards {
-		errs = append(errs, k.Close(ctx, reason))
-	}
-	return errors.Join(append(errs, closeLogs(ctx, shards))...)
-}
-
-// closeLogs closes the logs of closed shards, once their readers are gone or ctx
-// is over.
-func closeLogs(ctx context.Context, shards []openShard) error {
-	awaitReaders(ctx, shards)
-	var errs []error
-	for _, k := range shards {
-		errs = append(errs, k.CloseLog())
-	}
-	return errors.Join(errs...)
-}
-
-const readerPoll = 5 * time.Millisecond
-
-// awaitReaders waits until no shard has subscriptions, or for ctx.
-func awaitReaders(ctx context.Context, shards []openShard) {
-	tick := time.NewTicker(readerPoll)
-	defer tick.Stop()
-	for _, k := range shards {
-		for k.Info().Subscriptions > 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
-	}
-}
-
-func nameOf(n catalog.Name) stream.Name {
-	return stream.Name{Tenant: n.Tenant, Namespace: n.Namespace, Stream: n.Stream}
-}
-
-func durabilityOf(d catalog.Durability) stream.Durability {
-	if d == catalog.Memory {
-		return stream.Memory
-	}
-	return stream.Durable
-}

@@ -75,8 +75,11 @@ func kindOfRefusal(err error) metrics.Problem {
 		err  error
 		kind metrics.Problem
 	}{
-		{seglog.ErrDiskFull, metrics.ProblemFull}, {syscall.ENOSPC, metrics.ProblemFull}, {syscall.EDQUOT, metrics.ProblemFull},
-		{seglog.ErrReadOnly, metrics.ProblemReadOnly}, {syscall.EROFS, metrics.ProblemReadOnly},
+		{seglog.ErrDiskFull, metrics.ProblemFull},
+		{syscall.ENOSPC, metrics.ProblemFull},
+		{syscall.EDQUOT, metrics.ProblemFull},
+		{seglog.ErrReadOnly, metrics.ProblemReadOnly},
+		{syscall.EROFS, metrics.ProblemReadOnly},
 	} {
 		if errors.Is(err, is.err) {
 			return is.kind

@@ -19,15 +19,8 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
-const (
-	// openAtOnce is how many streams are opened at a time when the broker starts.
-	openAtOnce = 8
-	// readersWait is how long the readers of a stream that is deleted may take to come
-	// to its end, and reopenWait those of one whose settings change: nobody is served
-	// meanwhile.
-	readersWait = 30 * time.Second
-	reopenWait  = 5 * time.Second
-)
+// openAtOnce is how many streams are opened at a time when the broker starts.
+const openAtOnce = 8
 
 // streams are the streams of the catalog, open. It is the server's Directory.
 //
@@ -116,128 +109,6 @@ func (s *streams) publish(n catalog.Name, v *served) {
 }
 
 var errClosing = errors.New("broker: shutting down, nothing is changed any more")
-
-// create makes a stream, or finds it made. One that could not be opened before is
-// tried again.
-func (s *streams) create(spec catalog.StreamSpec, requestID string) (v *served, created bool, err error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if s.closed {
-		return nil, false, errClosing
-	}
-	spec = spec.Normalized()
-	if err := s.checkSpec(&spec); err != nil {
-		return nil, false, err
-	}
-	e, created, err := s.catalog.Create(spec, requestID)
-	if err != nil {
-		return nil, false, err
-	}
-	if v, err := s.lookup(spec.Name); err == nil && v.stream != nil && v.entry.Incarnation == e.Incarnation {
-		return v, created, nil
-	}
-	v = s.opener.open(&e, created)
-	s.publish(spec.Name, v)
-	if v.stream == nil {
-		return nil, false, v.refusal
-	}
-	return v, created, nil
-}
-
-// checkSpec refuses what the catalog allows and this broker cannot do.
-func (s *streams) checkSpec(spec *catalog.StreamSpec) error {
-	var errs []error
-	if spec.Durability == catalog.Durable && s.opener.dataDir == "" {
-		errs = append(errs, errors.New("a durable stream needs a broker with a data directory"))
-	}
-	if spec.Durability == catalog.Memory && spec.Retention.MaxAge != 0 {
-		errs = append(errs, errors.New("a memory stream keeps by bytes, not by age"))
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return &catalog.InvalidError{Name: spec.Name, Err: errors.Join(errs...)}
-}
-
-// update changes a stream's settings. More shards are added beside the others; any
-// other change of a durable stream closes its shards and opens them anew, so that
-// its readers resume. A memory stream would lose its records, and refuses that.
-func (s *streams) update(ctx context.Context, n catalog.Name, change catalog.Change) (*served, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if s.closed {
-		return nil, errClosing
-	}
-	have, err := s.lookup(n)
-	if err != nil {
-		return nil, err
-	}
-	if have.entry.Spec.Durability == catalog.Memory && changesSettings(&have.entry.Spec, change) {
-		return nil, &catalog.InvalidError{Name: n, Err: errors.New("a memory stream's settings other than its shards change only by deleting and creating it")}
-	}
-	e, err := s.catalog.Update(n, change)
-	if err != nil {
-		return nil, err
-	}
-	grown, rest := e.Spec, have.entry.Spec
-	rest.Shards = grown.Shards
-	switch {
-	case e.Spec == have.entry.Spec && have.stream != nil:
-		return have, nil
-	case grown == rest && have.stream != nil:
-		return s.grow(have, &e)
-	}
-	return s.reopen(ctx, have, &e)
-}
-
-// changesSettings says whether a change is one of more than the number of shards.
-func changesSettings(spec *catalog.StreamSpec, c catalog.Change) bool {
-	return c.Retention != nil && *c.Retention != spec.Retention ||
-		c.Queue != nil && *c.Queue != spec.Queue ||
-		c.TailBytes != nil && *c.TailBytes != spec.TailBytes ||
-		c.Fsync != nil && *c.Fsync != spec.Fsync
-}
-
-// grow adds the shards that a stream does not have yet. The caller holds changing.
-func (s *streams) grow(have *served, e *catalog.Entry) (*served, error) {
-	next := *have
-	next.entry, next.shards = *e, slices.Clone(have.shards)
-	shards := slices.Clone(have.stream.Shards())
-	for i := len(shards); i < int(e.Spec.Shards); i++ {
-		k, err := s.opener.openShard(e, i, true)
-		if err != nil {
-			_ = closeShards(context.Background(), next.shards[len(have.shards):], stream.EndShutdown) // nothing is in them
-			return nil, fmt.Errorf("broker: stream %s: open shard %d: %w", e.Spec.Name, i, err)
-		}
-		shards = append(shards, k.Shard)
-		next.shards = append(next.shards, k)
-	}
-	next.stream = stream.NewStream(have.stream.Name, e.Incarnation, have.stream.Durability, have.stream.Routing, shards)
-	s.publish(e.Spec.Name, &next)
-	return &next, nil
-}
-
-// reopen closes a stream's shards and opens them with its new settings. The caller
-// holds changing.
-func (s *streams) reopen(ctx context.Context, have *served, e *catalog.Entry) (*served, error) {
-	away := unavailable(e, nil, &stream.Error{
-		Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: "not_ready", Message: "the stream's settings are being changed",
-	})
-	away.before = have.counted()
-	s.publish(e.Spec.Name, away)
-	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenWait)
-	defer cancel()
-	if err := closeShards(wait, have.shards, stream.EndShutdown); err != nil {
-		s.log.Warn("stream closed with an error to change its settings", slog.String("stream", e.Spec.Name.String()), slog.Any("error", err))
-	}
-	v := s.opener.open(e, false)
-	v.before = have.counted() // what was under way included
-	s.publish(e.Spec.Name, v)
-	if v.stream == nil {
-		return nil, v.refusal
-	}
-	return v, nil
-}
 
 // problems are the shards that somebody should look at, with what to do.
 func (s *streams) problems() (out []string) {
