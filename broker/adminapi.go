@@ -95,7 +95,7 @@ func shown(v *served) admin.Stream {
 		if i >= len(v.shards) {
 			switch {
 			case v.problem != nil:
-				k.Error = v.problem.String()
+				k.Error, k.Detail = v.problem.advice(), v.problem.err.Error()
 			case v.refusal != nil:
 				k.Error = v.refusal.Message
 			}
@@ -105,7 +105,7 @@ func shown(v *served) admin.Stream {
 		k.OldestOffset, k.NextOffset = info.Oldest, info.Mark
 		k.LogBytes, k.TailBytes, k.Subscriptions = info.LogBytes, info.TailBytes, info.Subscriptions
 		if p := v.shards[i].problem(&info); p != nil {
-			k.Error = p.String()
+			k.Error, k.Detail = p.advice(), p.err.Error()
 		}
 	}
 	return out

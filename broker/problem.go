@@ -19,7 +19,10 @@ type problem struct {
 	err  error
 }
 
-func (p *problem) String() string { return fmt.Sprintf("%s: %s (%v)", p.what, p.do, p.err) }
+// advice is the problem without the error that was met.
+func (p *problem) advice() string { return p.what + ": " + p.do }
+
+func (p *problem) String() string { return fmt.Sprintf("%s (%v)", p.advice(), p.err) }
 
 // inspectLogs is the first step with a log that is not as it should be.
 const inspectLogs = "stop the broker and run 'felix inspect' on its data folder; docs/operations.md says how to go on"

@@ -37,7 +37,10 @@ func (n *node) shardText(stream string) string {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return st.Shards[0].Error
+	if (st.Shards[0].Error == "") != (st.Shards[0].Detail == "") {
+		n.t.Errorf("shown as %+v", st.Shards[0])
+	}
+	return st.Shards[0].Error + " " + st.Shards[0].Detail
 }
 
 // What is wrong with a shard is shown with what to do, in readiness and in the list of
@@ -67,7 +70,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 			n := startNode(t)
 			n.create("s")
 			k := n.peer().session(n.token)
-			if got := k.try("s"); got != "ok" || n.readyText("streams") != "" || n.shardText("s") != "" {
+			if got := k.try("s"); got != "ok" || n.readyText("streams") != "" || n.shardText("s") != " " {
 				t.Fatalf("before the fault: %s, %q", got, n.readyText("streams"))
 			}
 			c.fault.Name = in("s")
@@ -93,7 +96,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 			if (got == "ok") != c.passes {
 				t.Errorf("after the fault: %s", got)
 			}
-			if c.passes && (n.readyText("streams") != "" || n.shardText("s") != "" || len(n.log.with("INFO the log takes writes again", "after=")) != 1) {
+			if c.passes && (n.readyText("streams") != "" || n.shardText("s") != " " || len(n.log.with("INFO the log takes writes again", "after=")) != 1) {
 				t.Errorf("it is over, and still shown: %q", n.readyText("streams"))
 			}
 			if l := n.log.with("WARN"); len(l) > 3 {

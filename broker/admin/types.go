@@ -88,8 +88,10 @@ type Shard struct {
 	LogBytes      int64  `json:"log_bytes"`
 	TailBytes     int64  `json:"tail_bytes"`
 	Subscriptions int    `json:"subscriptions"`
-	// Error says why the shard cannot be written or read on; empty: it can.
-	Error string `json:"error,omitempty"`
+	// Error says why the shard cannot be written or read on, and what to do about it;
+	// empty: it can. Detail is what the error was that the broker met.
+	Error  string `json:"error,omitempty"`
+	Detail string `json:"detail,omitempty"`
 }
 
 // Subscription is one reader: what somebody needs to know who asks who is slow.
