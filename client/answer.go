@@ -1,7 +1,9 @@
 package client
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"felix.dev/felix/broker/wire"
@@ -97,4 +99,47 @@ func laterOf(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// readAnswers is the reader's loop. It returns why the stream is over.
+func (l *lane) readAnswers(st *laneStream) error {
+	for {
+		if err := l.settleRead(st); err != nil {
+			return err
+		}
+		err := st.frames.fill()
+		if err == nil {
+			continue
+		}
+		switch {
+		case st.finishing.Load():
+			return ErrClosed
+		case errors.Is(err, io.EOF):
+			err = errNoAnswer
+		}
+		return fmt.Errorf("publish stream from broker %s: %w", st.addr, err)
+	}
+}
+
+// settleRead takes all answers that are in the buffer under one lock.
+func (l *lane) settleRead(st *laneStream) error {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	for {
+		h, payload, ok, err := st.frames.peek()
+		if err != nil {
+			return &ProtocolError{Where: wherePublish, Err: err}
+		}
+		if !ok {
+			return nil
+		}
+		a, err := readAnswer(h, payload)
+		if err != nil {
+			return err
+		}
+		st.frames.consume(h)
+		if err := l.settle(a); err != nil {
+			return err
+		}
+	}
 }

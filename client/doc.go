@@ -47,13 +47,14 @@
 //	control.go, requests.go     streams with one request; the questions a client can ask
 //	match.go                    event streams find their subscriptions
 //	framebuf.go                 frames out of a stream, in place
-//	subscribe.go                one subscribe, with redirects
+//	subscribe.go, attach.go     what is asked for; one event stream, with redirects
 //	subscription.go, watch.go   Next and NextBatch, and how a context interrupts them
 //	decode.go                   frames to events, and the check of their offsets
 //	resume.go, retry.go         from one event stream to the next
-//	publisher.go, pending.go    Publisher and what it returns; batches
+//	publisher.go, pending.go    Publisher and what it returns
 //	budget.go, expiry.go        bounds in bytes, records and time
-//	lane.go, laneio.go          a queue of batches, and the goroutines that move it
+//	batch.go, lane.go           records that share a frame; the queue of them
+//	lanerun.go, lanestream.go   the goroutine that moves it, and the QUIC stream that it has at the time
 //	answer.go, idempotent.go    what answers do
 //	routes.go, shared.go        shards of keys; the publishers behind Client.Publish
 package client

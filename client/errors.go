@@ -95,10 +95,8 @@ func (e *CursorError) Error() string {
 	return fmt.Sprintf("felix: offset %d is not retained any more (%s), the oldest is %d; subscribe again from there or later", e.Requested, e.Reason, e.Available)
 }
 
-const (
-	cursorTooOld   = "too_old"
-	cursorInFuture = "in_future"
-)
+// cursorInFuture is the Reason of a CursorError for an offset past the end.
+const cursorInFuture = "in_future"
 
 // LaggedError ends a subscription that does not resume by itself (SubscribeConfig.NoReconnect): the broker dropped
 // it because it was too slow.

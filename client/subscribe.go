@@ -3,138 +3,103 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
+	"time"
 
 	"felix.dev/felix/broker/wire"
 )
 
-// maxHops bounds how often one request follows not_leader.
-const maxHops = 3
+// DefaultResumeTimeout is what SubscribeConfig.ResumeTimeout is if it is 0.
+const DefaultResumeTimeout = 30 * time.Second
 
-// target is what a subscription reads.
-type target struct {
-	stream Stream
-	shard  uint32
+// SubscribeConfig shapes a Subscription. The zero value reads shard 0 from the readable end on and resumes by itself.
+type SubscribeConfig struct {
+	// Start is where to begin. The zero value is Latest.
+	Start Start
+	// Shard is the one shard that is read.
+	Shard uint32
+	// NoReconnect returns the reason when the event stream ends instead of resuming: *LaggedError or *LostError.
+	NoReconnect bool
+	// ResumeTimeout bounds the time that Next spends on getting a new event stream before it gives up with a
+	// *LostError. 0: 30 s.
+	ResumeTimeout time.Duration
+	// SkipLost goes on at the oldest retained record if the position to resume from is not retained any more, and
+	// reports the distance as Event.Gap. Otherwise Next returns the *CursorError.
+	SkipLost bool
+
+	// OnLagged is called when the broker has ended the event stream because the reader was too slow. The
+	// subscription then resumes at position, unless NoReconnect is set. nil: not reported.
+	OnLagged func(resumeFrom, position uint64)
+	// OnLost is called when the event stream ended in any other way that is resumed, with the reason. nil: not
+	// reported.
+	OnLost func(err error)
+	// OnResumed is called when the subscription goes on after OnLagged or OnLost. nil: not reported.
+	OnResumed func(r Resumed)
+	// OnGap is called when offsets [from, to) are missing and nothing explains them; see Event.Gap. nil: only
+	// Event.Gap tells.
+	OnGap func(from, to uint64)
 }
 
-// attachment is one event stream of a subscription: a subscription that resumes has several, one after another.
-type attachment struct {
-	*eventStream
-	conn       *conn
-	id         uint64
-	hasOffsets bool
-	start      uint64
-	live       uint64
+// Resumed says how a subscription went on.
+type Resumed struct {
+	// Position is the offset it went on from.
+	Position uint64
+	// Down is the time since the event stream ended.
+	Down time.Duration
+	// Attempts counts the subscribe requests it took.
+	Attempts int
 }
 
-// leave gives up the event stream and the place on its connection.
-func (a *attachment) leave() {
-	a.drop()
-	a.conn.client.pool.release(a.conn)
+// Subscribe begins to read a shard of a stream. It fails with a *CursorError if cfg.Start is not there, and with an
+// *Error if the broker refuses; what may be retried is retried a few times.
+func (c *Client) Subscribe(ctx context.Context, s Stream, cfg SubscribeConfig) (*Subscription, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	setDefault(&cfg.ResumeTimeout, DefaultResumeTimeout)
+	t := target{stream: s, shard: cfg.Shard}
+	a, err := c.attachPatiently(ctx, t, cfg)
+	if err != nil {
+		return nil, err
+	}
+	shut, shutDown := context.WithCancel(context.Background())
+	sub := &Subscription{
+		client: c, target: t, cfg: cfg, start: a.start, live: a.live, offs: a.hasOffsets,
+		attached: a, in: a, shut: shut, shutDown: shutDown, retry: newRetry(),
+		dec: decoder{id: a.id, want: a.start, known: a.hasOffsets},
+	}
+	if cfg.Start.kind == startAt && a.hasOffsets {
+		// Offsets between what was asked for and what is delivered first are explained by the first batch, or lost.
+		sub.dec.want = cfg.Start.offset
+	}
+	sub.position.Store(sub.dec.want)
+	if !c.adopt(sub) {
+		return nil, errors.Join(ErrClosed, sub.Close())
+	}
+	return sub, nil
 }
 
-// attach subscribes once, following redirects. addr is the broker to ask first, "" for any.
-func (c *Client) attach(ctx context.Context, t target, start Start, addr string) (*attachment, error) {
-	seen := map[string]bool{}
-	for hops := 0; ; hops++ {
-		a, moved, err := c.attachAt(ctx, t, start, addr)
-		if moved == nil {
-			return a, err
+// attachPatiently is the first attach of a subscription.
+func (c *Client) attachPatiently(ctx context.Context, t target, cfg SubscribeConfig) (*attachment, error) {
+	const attempts = 5
+	r := newRetry()
+	for try := 1; ; try++ {
+		a, err := c.attach(ctx, t, cfg.Start, "")
+		if err == nil {
+			return a, nil
 		}
+		e, refused := errors.AsType[*Error](err)
 		switch {
-		case moved.Addr == "":
-			return nil, redirectError("does not say where the leader of the shard is", moved)
-		case seen[moved.NodeID]:
-			return nil, redirectError("sends in a circle", moved)
-		case hops == maxHops:
-			return nil, redirectError("sends on too often", moved)
+		case cfg.NoReconnect || try == attempts || !retryable(err) || ctx.Err() != nil:
+			return nil, err
+		case isA[*ConnectError](err): // all addresses have been tried
+			return nil, err
+		case refused && e.Code == wire.CodeNotFound: // more likely a wrong name than a new one
+			return nil, err
 		}
-		seen[moved.NodeID] = true
-		addr = moved.Addr
-	}
-}
-
-// redirectError is retryable: the cluster is likely to be changing its leader.
-func redirectError(what string, moved *wire.NotLeader) error {
-	return &Error{
-		Code: wire.CodeNotLeader, Retry: wire.RetryRedirect,
-		Message: fmt.Sprintf("the broker %s (node %s, generation %d)", what, moved.NodeID, moved.Generation),
-	}
-}
-
-// attachAt subscribes at one broker. moved is set if another one leads the shard.
-func (c *Client) attachAt(ctx context.Context, t target, start Start, addr string) (_ *attachment, moved *wire.NotLeader, _ error) {
-	cn, err := c.pool.get(ctx, addr, true)
-	if err != nil {
-		return nil, nil, err
-	}
-	a, moved, err := cn.subscribe(ctx, t, start)
-	if a == nil {
-		c.pool.release(cn)
-	}
-	return a, moved, err
-}
-
-// subscribe asks for a subscription and waits for its event stream.
-func (cn *conn) subscribe(ctx context.Context, t target, start Start) (*attachment, *wire.NotLeader, error) {
-	if start.kind != startLatest && !cn.flags.Has(wire.FlagEventOffsets) {
-		return nil, nil, &UnsupportedError{What: "offsets, so a subscription can only start at the latest record"}
-	}
-	m, err := cn.ask(ctx, subscribeRequest(cn.client.cfg.Tenant, t, start))
-	if err != nil {
-		return nil, nil, err
-	}
-	switch m := m.(type) {
-	case *wire.Subscribed:
-		a := &attachment{conn: cn, id: m.SubscriptionID}
-		if m.StartOffset != nil {
-			a.hasOffsets, a.start, a.live = true, *m.StartOffset, *m.StartOffset
-			if m.LiveOffset != nil {
-				a.live = *m.LiveOffset
-			}
+		if waitErr := r.wait(ctx, askedWait(err)); waitErr != nil {
+			return nil, waitErr
 		}
-		a.eventStream, err = cn.awaitStream(ctx, m.SubscriptionID)
-		if err != nil {
-			return nil, nil, err
-		}
-		return a, nil, nil
-	case *wire.NotLeader:
-		return nil, m, nil
-	case *wire.SubscribeCursorError:
-		return nil, nil, &CursorError{Reason: m.Reason, Requested: m.Requested, Available: m.Available}
 	}
-	return nil, nil, unexpected("subscribe", m)
-}
-
-// awaitStream waits for the event stream of a subscription, as long as its connection lives.
-func (cn *conn) awaitStream(ctx context.Context, id uint64) (*eventStream, error) {
-	ctx, cancel := cn.requestContext(ctx)
-	defer cancel()
-	waiting, stopWaiting := context.WithCancelCause(ctx)
-	defer stopWaiting(nil)
-	defer context.AfterFunc(cn.q.Context(), func() { stopWaiting(errNoAnswer) })()
-	e, err := cn.events.await(waiting, id)
-	if err != nil {
-		return nil, cn.requestError(ctx, err)
-	}
-	return e, nil
-}
-
-func subscribeRequest(tenant string, t target, start Start) *wire.Subscribe {
-	m := &wire.Subscribe{TenantID: tenant, Namespace: t.stream.Namespace, Stream: t.stream.Name}
-	if t.shard != 0 {
-		m.Shard = &t.shard
-	}
-	switch start.kind {
-	case startLatest:
-		m.Start = &wire.Start{Kind: wire.StartLatest}
-	case startEarliest:
-		m.Start = &wire.Start{Kind: wire.StartEarliest}
-	case startAt:
-		at := wire.StartAt(start.offset)
-		m.Start = &at
-	}
-	return m
 }
 
 // retryable says whether the same subscribe may succeed later.
