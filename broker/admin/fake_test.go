@@ -110,7 +110,7 @@ func (f *fakeSubscriptions) Subscription(_ context.Context, id uint64) (Subscrip
 			return s, nil
 		}
 	}
-	return Subscription{}, noSubscription(id)
+	return Subscription{}, &Error{Code: CodeNotFound, Retry: RetryFatal, Message: "another wording"}
 }
 
 // EndSubscription implements Subscriptions.

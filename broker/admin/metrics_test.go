@@ -15,10 +15,10 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Egress.Records.Add(42)
+	m.Egress.LogReads.Add(42)
 	h := newHouse(t, func(c *Config) { c.Gatherer = reg })
 	status, header, body := h.request("GET", "/metrics", "", "")
-	if status != 200 || !strings.Contains(body, "\nfelix_egress_records_total 42\n") {
+	if status != 200 || !strings.Contains(body, "\nfelix_egress_log_reads_total 42\n") {
 		t.Errorf("got %d %s", status, body)
 	}
 	if got := header.Get("Content-Type"); !strings.HasPrefix(got, "text/plain") {

@@ -33,7 +33,7 @@ type Config struct {
 	TLS *tls.Config
 	// MaxBodyBytes bounds the body of a request. 0: 1 MiB.
 	MaxBodyBytes int64
-	// MaxConnections bounds connections. 0: 256.
+	// MaxConnections bounds connections, a quarter of it those of one address. 0: 256.
 	MaxConnections int
 	// ShutdownTimeout is how long requests under way may still take when Serve
 	// has to end. 0: 5 s.
@@ -71,6 +71,9 @@ const (
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = 60 * time.Second
 	maxHeaderBytes    = 96 << 10 // the longest token fits
+
+	// addressShare is the part of the connections that one address may have.
+	addressShare = 4
 )
 
 // Server is the broker's HTTP server.
@@ -114,7 +117,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		// Requests under way outlive ctx: they have the shutdown timeout.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
-	limited := netutil.LimitListener(ln, s.cfg.MaxConnections)
+	unheard := newUnheard()
+	srv.ConnState = unheard.state
+	limited := netutil.LimitListener(limitAddresses(ln, max(1, s.cfg.MaxConnections/addressShare)), s.cfg.MaxConnections)
 	served := make(chan error, 1)
 	go func() {
 		if s.cfg.TLS != nil {
@@ -131,6 +136,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	// The contexts of ctx are over; the end has one of its own.
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
 	defer cancel()
+	unheard.close()
 	err := srv.Shutdown(stop)
 	if err != nil {
 		err = errors.Join(err, srv.Close())

@@ -74,11 +74,11 @@ func (s *Server) endSubscription(w http.ResponseWriter, r *http.Request, p Princ
 		return invalid("subscription %q: want a number", r.PathValue("id"))
 	}
 	sub, err := s.cfg.Subscriptions.Subscription(r.Context(), id)
-	if err != nil {
+	if err != nil && toError(err).Code != CodeNotFound {
 		return err
 	}
-	if !p.Allows(auth.StreamManage, sub.Name) {
-		return noSubscription(id)
+	if err != nil || !p.Allows(auth.StreamManage, sub.Name) {
+		return noSubscription(id) // in both cases the same words
 	}
 	if err := s.cfg.Subscriptions.EndSubscription(r.Context(), id); err != nil {
 		return err

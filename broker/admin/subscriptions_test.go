@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +109,12 @@ func TestEndSubscription(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	token := h.token("t1", "stream.manage:*")
+	// What a caller may not see answers like what is not there, to the letter.
+	_, _, others := h.request(http.MethodDelete, "/v1/subscriptions/2", token, "")
+	_, _, never := h.request(http.MethodDelete, "/v1/subscriptions/3", token, "")
+	if diff := cmp.Diff(strings.ReplaceAll(others, "2", "3"), never); diff != "" {
+		t.Errorf("somebody else's subscription shows (-others +never there):\n%s", diff)
+	}
 	for _, bad := range []string{"x", "-1", "18446744073709551616"} {
 		if status, _, body := h.request(http.MethodDelete, "/v1/subscriptions/"+bad, token, ""); status != 400 {
 			t.Errorf("%s: got %d %s", bad, status, body)
