@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
-	"time"
 
 	"felix.dev/felix/broker/auth"
 	"felix.dev/felix/broker/metrics"
@@ -44,39 +42,15 @@ func (s *session) authenticate(m *wire.Auth) error {
 func (s *session) refuseToken(err error) error {
 	refused, ok := errors.AsType[*auth.Error](err)
 	if !ok { // nothing was decided: another attempt may be
-		if more, log := s.srv.refused.next(time.Now()); log {
-			s.srv.log.Warn("token could not be checked", slog.String("remote", s.conn.remote), slog.Any("error", err), slog.Int("more", more))
-		}
+		s.srv.log.Warn("token could not be checked", slog.String("remote", s.conn.remote), slog.Any("error", err))
 		return &fatalError{&stream.Error{
 			Code: wire.CodeInternal, Retry: wire.RetryNow, Message: "the token could not be checked", Err: err,
 		}}
 	}
 	s.srv.m.Sessions.Auth.With(metrics.AuthResult(refused.Reason)).Inc()
 	// The reason is for the broker's log: a stranger learns nothing from it.
-	if more, log := s.srv.refused.next(time.Now()); log {
-		s.srv.log.Info("token refused", slog.String("remote", s.conn.remote), slog.String("reason", string(refused.Reason)), slog.Int("more", more))
-	}
+	s.srv.log.Info("token refused", slog.String("remote", s.conn.remote), slog.String("reason", string(refused.Reason)))
 	return &fatalError{&stream.Error{
 		Code: wire.CodeUnauthenticated, Retry: wire.RetryFatal, Message: "auth failed", Err: err,
 	}}
-}
-
-// sparing lets a line a second into the log: what strangers do must not fill it.
-type sparing struct {
-	mu      sync.Mutex
-	last    time.Time
-	skipped int
-}
-
-// next says whether to write a line, and how many there would have been since the
-// last one.
-func (s *sparing) next(now time.Time) (skipped int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now.Sub(s.last) < time.Second {
-		s.skipped++
-		return 0, false
-	}
-	skipped, s.skipped, s.last = s.skipped, 0, now
-	return skipped, true
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -259,30 +258,6 @@ func TestPatienceRunsOutOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Strangers do not fill the log.
-func TestRefusedTokensAreLoggedSparingly(t *testing.T) {
-	lines := newLogLines()
-	h := start(t, func(c *Config) { c.Log = slog.New(lines) })
-	c := h.dial()
-	c.authed()
-	before := lines.count(slog.LevelInfo)
-	for range 50 {
-		k := c.open()
-		k.send(&wire.Auth{TenantID: testTenant, Token: "bad"})
-		k.wantEndAfter()
-	}
-	if n := lines.count(slog.LevelInfo) - before; n == 0 || n > 10 {
-		t.Errorf("%d lines for 50 refused tokens", n)
-	}
-}
-
-// wantEndAfter reads whatever comes, and then the end.
-func (k *control) wantEndAfter() {
-	k.t.Helper()
-	k.message()
-	k.wantEnd()
 }
 
 // A connection that completes its handshake while the server closes is closed too.

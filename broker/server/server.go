@@ -51,7 +51,6 @@ type Server struct {
 	gate    *gate
 	windows *windows
 	socket  *socket
-	refused sparing // log lines about tokens
 
 	ingress     *budget
 	owed        atomic.Int64 // answers to publishes that QUIC does not have yet
