@@ -53,12 +53,20 @@ func describeStream(w io.Writer, s admin.Stream) error {
 	shards := term.NewTable(">SHARD", ">OLDEST", ">NEXT", ">RECORDS", ">LOG", ">TAIL", ">READERS", "PROBLEM")
 	for _, sh := range s.Shards {
 		shards.Row(sh.Shard, sh.OldestOffset, sh.NextOffset, sh.NextOffset-min(sh.OldestOffset, sh.NextOffset),
-			term.Bytes(uint64(max(sh.LogBytes, 0))), term.Bytes(uint64(max(sh.TailBytes, 0))), sh.Subscriptions, sh.Error)
+			term.Bytes(uint64(max(sh.LogBytes, 0))), term.Bytes(uint64(max(sh.TailBytes, 0))), sh.Subscriptions, problemOf(&sh))
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
 	return shards.Write(w)
+}
+
+// problemOf is what is wrong with a shard, what to do, and what the broker met.
+func problemOf(s *admin.Shard) string {
+	if s.Detail == "" {
+		return s.Error
+	}
+	return fmt.Sprintf("%s (%s)", s.Error, s.Detail)
 }
 
 const brokersDefault = "the broker's default"

@@ -28,11 +28,13 @@ func (a *app) subsCommand() *cobra.Command {
 		Short: "Show who reads, and who is slow",
 		Long: `Show the readers of a stream, or of all streams, the one furthest behind first.
 
-  live      reads the newest records as they come        waiting   has everything there is
-  behind    reads older records from the log             blocked   has not taken what was sent for a while
+  live      reads the newest records as they come
+  waiting   has everything there is
+  behind    reads older records from the log
+  blocked   has not taken what was sent for a while
 
 LAG counts records that were committed and not sent to the reader; BATCHES and BYTES are what its bound is
-held against. With --watch the table is drawn anew every second; q or Ctrl-C ends it.`,
+held against, and "-" while it reads history, of which nobody has counted them. With --watch the table is drawn anew every second; q or Ctrl-C ends it.`,
 		Example: `  felix subs
   felix subs orders --watch
   felix subs --sort dropped -o json
@@ -122,8 +124,12 @@ func readerTable(list admin.SubscriptionList, style term.Style) *term.Table {
 		if s.Dropped > 0 {
 			dropped = style.Bad(dropped)
 		}
+		batches, bytes := fmt.Sprint(s.LagEntries), term.Bytes(s.LagBytes)
+		if s.LagRecords > 0 && s.LagEntries == 0 {
+			batches, bytes = "-", "-"
+		}
 		t.Row(showStream(s.Namespace, s.Stream), s.Shard, s.ID, paintState(style, s.State), s.LagRecords, dropped, s.Principal, s.Remote,
-			s.LagEntries, term.Bytes(s.LagBytes), s.NextOffset, s.Delivered, s.OnFull, age(s.Since))
+			batches, bytes, s.NextOffset, s.Delivered, s.OnFull, age(s.Since))
 	}
 	return t
 }
