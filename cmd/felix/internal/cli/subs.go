@@ -34,7 +34,8 @@ func (a *app) subsCommand() *cobra.Command {
   blocked   has not taken what was sent for a while
 
 LAG counts records that were committed and not sent to the reader; BATCHES and BYTES are what its bound is
-held against, and "-" while it reads history, of which nobody has counted them. With --watch the table is drawn anew every second; q or Ctrl-C ends it.`,
+held against, and "-" while it reads history, of which nobody has counted them. With --watch the table is
+drawn anew every second; q or Ctrl-C ends it.`,
 		Example: `  felix subs
   felix subs orders --watch
   felix subs --sort dropped -o json
