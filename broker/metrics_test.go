@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -484,12 +485,17 @@ func endsOfReaders(t *testing.T, w *witness) {
 	t.Logf("ended by an operator: %v", n.readToEnd(s))
 
 	n.create("gone")
+	gone := filepath.Dir(n.logDir("gone"))
 	s = n.subscribe(c, "gone", client.Latest())
 	if err := n.http().DeleteStream(n.ctx(), adminName("gone")); err != nil {
 		t.Fatal(err)
 	}
 	ended("stream_deleted")
 	t.Logf("deleted: %v", n.readToEnd(s))
+	eventually(t, "its log is removed", func() bool {
+		left, err := n.disk.ReadDir(gone)
+		return err == nil && len(left) == 0
+	})
 
 	// Stalled for good.
 	n.create("slow")
@@ -551,15 +557,20 @@ func badLogs(t *testing.T, w *witness) {
 	})
 }
 
-// damage flips bits in the middle of a stream's first segment.
-func (n *node) damage(stream string) {
+// logDir is where a stream's log is.
+func (n *node) logDir(stream string) string {
 	n.t.Helper()
 	st, err := n.http().Stream(n.ctx(), adminName(stream))
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	dir := n.dir + "/streams/dev/default/" + stream + "/" + st.Incarnation + "/0"
-	f, err := n.disk.OpenFile(dir+"/00000000000000000000.log", os.O_RDWR, 0)
+	return filepath.Join(n.dir, "streams", tenant, "default", stream, st.Incarnation, "0")
+}
+
+// damage flips bits in the middle of a stream's first segment.
+func (n *node) damage(stream string) {
+	n.t.Helper()
+	f, err := n.disk.OpenFile(filepath.Join(n.logDir(stream), "00000000000000000000.log"), os.O_RDWR, 0)
 	if err != nil {
 		n.t.Fatal(err)
 	}

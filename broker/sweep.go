@@ -51,8 +51,8 @@ func sweep(logs vfs.FS, dataDir string, entries []catalog.Entry, log *slog.Logge
 
 // removeIncarnation removes the logs of a deleted stream, the mark last.
 func removeIncarnation(logs vfs.FS, dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	entries, err := logs.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may not have had a log
 		return fmt.Errorf("broker: remove data: %w", err)
 	}
 	for _, e := range entries {
