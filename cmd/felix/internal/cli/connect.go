@@ -14,6 +14,7 @@ import (
 func (a *app) connects(cmd *cobra.Command) {
 	a.conn.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&a.verbose, "verbose", false, "log what the connection does")
+	_ = cmd.Flags().SetAnnotation("verbose", settings.Annotation, []string{"true"}) // fails only for a flag that does not exist
 }
 
 // dial connects to the broker that the settings name.

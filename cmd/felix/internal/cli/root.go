@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"felix.dev/felix/cmd/felix/internal/bench"
 	"felix.dev/felix/cmd/felix/internal/settings"
@@ -39,14 +42,16 @@ the broker's memory, and it is told exactly where to go on.`,
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetVersionTemplate("felix {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{flagError(err)} })
 	root.CompletionOptions.HiddenDefaultCmd = false
+	a.setHelp(root)
 
 	root.AddGroup(
 		&cobra.Group{ID: "broker", Title: "The broker:"},
 		&cobra.Group{ID: "records", Title: "Records:"},
 		&cobra.Group{ID: "look", Title: "Looking at things:"},
 		&cobra.Group{ID: "try", Title: "Trying it out:"},
+		&cobra.Group{ID: "program", Title: "This program:"},
 	)
 	in := func(id string, commands ...*cobra.Command) {
 		for _, c := range commands {
@@ -58,8 +63,39 @@ the broker's memory, and it is told exactly where to go on.`,
 	in("look", a.subsCommand(), a.inspectCommand(), a.contextCommand())
 	in("broker", a.serveCommand(), a.streamCommand(), a.tokenCommand())
 	in("try", a.demoCommand(), holding(bench.NewCommand()))
-	root.AddCommand(a.versionCommand())
+	in("program", a.versionCommand())
+	root.SetHelpCommandGroupID("program")
+	root.SetCompletionCommandGroupID("program")
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			holding(c)
+			c.Short = "Print a script that makes a shell complete what is typed"
+		}
+	}
 	return root
+}
+
+// flagError says what a flag takes in words of the command line instead of the language that it is written in.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	want := ""
+	switch t := invalid.GetFlag().Value.Type(); {
+	case t == "duration":
+		want = "a time with its unit, such as 500ms, 30s or 24h"
+	case strings.HasPrefix(t, "int"):
+		want = "a whole number"
+	case strings.HasPrefix(t, "uint"):
+		want = "a whole number that is not negative"
+	case strings.HasPrefix(t, "float"):
+		want = "a number"
+	default:
+		return err
+	}
+	return fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }
 
 // group makes a command that only holds others.

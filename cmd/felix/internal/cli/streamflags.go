@@ -57,12 +57,12 @@ func newStreamFlags(cmd *cobra.Command, create bool) *streamFlags {
 	s.set.Uint32Var(&s.shards, flagShards, 1, "number of shards, each an ordered log of its own; may only grow")
 	s.set.Var(&s.maxBytes, flagMaxBytes, "remove the oldest records of a shard beyond this size; 0: keep all")
 	s.set.DurationVar(&s.maxAge, flagMaxAge, 0, "remove records older than this; 0: keep all")
-	s.set.IntVar(&s.entries, flagEntries, 0, "how many published batches a reader may be behind; 0: the broker's default")
-	s.set.Var(&s.queueBytes, flagQueueBytes, "how many bytes a reader may be behind; 0: the broker's default")
+	s.set.IntVar(&s.entries, flagEntries, 0, "how many published batches a reader may be behind; 0: the broker's default (4096, unless it is configured)")
+	s.set.Var(&s.queueBytes, flagQueueBytes, "how many bytes a reader may be behind; 0: the broker's default (128 MiB)")
 	s.onFull.register(cmd, flagOnFull, "", "what happens to a reader that is further behind: end it and tell it where to resume, let it catch up from the log, or have publishers wait")
-	s.set.Var(&s.tailBytes, flagTail, "how much of the newest records a shard keeps in memory; 0: the broker's default")
+	s.set.Var(&s.tailBytes, flagTail, "how much of the newest records a shard keeps in memory; 0: the broker's default (64 MiB)")
 	s.fsync.register(cmd, flagFsync, "", "when a Durable stream acknowledges: once on disk, or once written (a power cut may then take the last moments)")
-	s.set.DurationVar(&s.fsyncEvery, flagFsyncEvery, 0, "how often the log is flushed with --fsync Interval; 0: the broker's default")
+	s.set.DurationVar(&s.fsyncEvery, flagFsyncEvery, 0, "how often the log is flushed with --fsync Interval; 0: the broker's default (1s)")
 	return s
 }
 

@@ -31,15 +31,21 @@ type Flags struct {
 	Context    string
 }
 
+// Annotation marks the flags that say which broker, so that a command's help can show them apart from its own.
+const Annotation = "felix_connection"
+
 // Register adds the flags to a command's set.
 func (f *Flags) Register(set *pflag.FlagSet) {
-	set.StringSliceVar(&f.Addr, "addr", nil, "broker address host:port; more than one are tried in order (env "+EnvAddr+")")
+	set.StringSliceVar(&f.Addr, "addr", nil, "broker address host:port; several are tried in order (env "+EnvAddr+")")
 	set.StringVar(&f.Admin, "admin", "", "admin address, host:port or URL (env "+EnvAdmin+")")
 	set.StringVar(&f.Tenant, "tenant", "", "tenant (env "+EnvTenant+")")
 	set.StringVar(&f.Token, "token", "", "token, or @file to read it from a file (env "+EnvToken+")")
 	set.StringVar(&f.CAFile, "ca-file", "", "PEM file with the certificates to trust (env "+EnvCAFile+")")
 	set.StringVar(&f.ServerName, "server-name", "", "name to check the broker's certificate against, if not the address's own")
 	set.StringVar(&f.Context, "context", "", "context file with what the other flags leave open (env "+EnvContext+"; default "+DevContext+", then felix/context.yaml in the user's configuration folder)")
+	for _, name := range []string{"addr", "admin", "tenant", "token", "ca-file", "server-name", "context"} {
+		_ = set.SetAnnotation(name, Annotation, []string{"true"}) // fails only for a flag that does not exist
+	}
 }
 
 // Sources is the surroundings that settings are looked for in.
