@@ -68,6 +68,9 @@ func scenarioCommand(name, short string, def params) *cobra.Command {
 	}
 	o.addFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := o.Validate(); err != nil {
+			return &UsageError{err}
+		}
 		return o.run(cmd.Context(), cmd)
 	}
 	return cmd
@@ -83,7 +86,7 @@ func (o *options) takeFile(cmd *cobra.Command, args []string) error {
 		o.json = args[0]
 		return nil
 	}
-	return fmt.Errorf("%s takes no arguments, have %q", cmd.CommandPath(), args)
+	return &UsageError{fmt.Errorf("%s takes no arguments, have %q", cmd.CommandPath(), args)}
 }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
@@ -210,7 +213,12 @@ medians are compared.
 
 On a shared machine single runs differ by a third for no reason. hack/ab.sh runs two revisions in turn and
 tests whether they differ.`,
-		Args: cobra.ExactArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return &UsageError{fmt.Errorf("got %d, want two reports: A.json B.json", len(args))}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return compare(cmd.OutOrStdout(), args[0], args[1])
 		},

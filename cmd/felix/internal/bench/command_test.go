@@ -48,7 +48,7 @@ func TestCommandRefuses(t *testing.T) {
 		"addr without token":      {[]string{"fanout", "--addr", "127.0.0.1:1", "--tenant", "t"}, "no token"},
 		"addr without a stream":   {[]string{"fanout", "--addr", "127.0.0.1:1", "--tenant", "t", "--token", "t"}, "a stream is needed"},
 		"slow with nobody":        {[]string{"slow", "--stalled", "0"}, "compares nothing"},
-		"compare with one":        {[]string{"compare", "a"}, "accepts 2 arg"},
+		"compare with one":        {[]string{"compare", "a"}, "want two reports"},
 		"baseline elsewhere":      {[]string{"fanout", "--baseline"}, "unknown flag"},
 		"idle of unknown process": {[]string{"idle", "--addr", "127.0.0.1:1", "--tenant", "t", "--token", "t", "--stream", "s"}, "no --broker-pid"},
 	} {

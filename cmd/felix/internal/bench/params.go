@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -71,6 +72,14 @@ const (
 	maxSize             = 8 << 20
 )
 
+// UsageError is a command line that makes no sense. Trying again does not help.
+type UsageError struct{ err error }
+
+func (e *UsageError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *UsageError) Unwrap() error { return e.err }
+
 // subscriptions is how many there are, stalled ones included.
 func (p *params) subscriptions() int { return p.Fanout * p.Streams }
 
@@ -136,7 +145,7 @@ func (p *params) Validate() error {
 		{"--on-full", p.OnFull, []string{onFullDrop, onFullBlock, onFullCatchUp}},
 	} {
 		if !slices.Contains(c.of, c.value) {
-			fail("%s %q: want one of %v", c.flag, c.value, c.of)
+			fail("%s %q: want one of %s", c.flag, c.value, strings.Join(c.of, ", "))
 		}
 	}
 	if p.OnFull == onFullCatchUp && p.Durability == durabilityMemory {

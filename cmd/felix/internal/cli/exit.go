@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"net/http"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -16,6 +19,7 @@ import (
 	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/wire"
 	"felix.dev/felix/client"
+	"felix.dev/felix/cmd/felix/internal/bench"
 	"felix.dev/felix/cmd/felix/internal/settings"
 )
 
@@ -46,6 +50,7 @@ func report(w io.Writer, cmd *cobra.Command, err error) int {
 	var status *statusError
 	var usage *usageError
 	var missing *settings.MissingError
+	var load *bench.UsageError
 	switch {
 	case err == nil:
 		return exitOK
@@ -54,12 +59,35 @@ func report(w io.Writer, cmd *cobra.Command, err error) int {
 	case errors.As(err, &missing):
 		fmt.Fprintf(w, "felix: %s\n", oneLine(err))
 		return exitUsage
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &load):
 		fmt.Fprintf(w, "felix: %s; see '%s --help'\n", oneLine(err), cmd.CommandPath())
 		return exitUsage
 	}
 	fmt.Fprintln(w, "felix: "+describe(err))
 	return exitFailure
+}
+
+// interruptedError is what somebody stopped before it was done, and what there is to know about that.
+type interruptedError struct{ text string }
+
+func (e *interruptedError) Error() string        { return e.text }
+func (e *interruptedError) Is(target error) bool { return target == context.Canceled }
+
+// interrupted makes one of an error that is there because ctx was cancelled: what gave up first, and how it says so,
+// is of no use to whoever pressed Ctrl-C.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil || err == nil {
+		return err
+	}
+	var said *interruptedError
+	var status *statusError
+	switch {
+	case errors.As(err, &said), errors.As(err, &status):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.Cause(ctx)):
+		return &interruptedError{"interrupted"}
+	}
+	return err
 }
 
 // describe is an error in one line, with what it means for whoever would try again.
@@ -71,14 +99,28 @@ func describe(err error) string {
 	return text
 }
 
-// oneLine joins the lines of an error (errors.Join makes several) and takes the program's own name out of it.
+// oneLine joins the lines of an error (errors.Join makes several) and takes out of it what only says how the program
+// is made.
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i, line := range lines {
-		lines[i] = strings.ReplaceAll(strings.TrimSpace(line), "felix: ", "")
+		line = noise.ReplaceAllString(strings.TrimSpace(line), "")
+		for again := packages.ReplaceAllString(line, "$1"); again != line; again = packages.ReplaceAllString(line, "$1") {
+			line = again
+		}
+		lines[i] = doubled.ReplaceAllString(line, "$1")
 	}
 	return strings.Join(lines, "; ")
 }
+
+var (
+	// packages stand before the messages of their errors.
+	packages = regexp.MustCompile(`(^|: )(?:felix|broker|admin|server|catalog|stream|auth|seglog|udp|egress|bench): `)
+	// noise is how a YAML file is read.
+	noise = regexp.MustCompile(`error (?:unmarshaling JSON: while decoding JSON|converting YAML to JSON): (?:json: |yaml: )?`)
+	// doubled is an address of a list of one that is a list of one.
+	doubled = regexp.MustCompile(`(no broker can be reached: )(?:\S+: )no broker can be reached: `)
+)
 
 // retryable is implemented by errors that know whether trying again helps.
 type retryable interface{ Retryable() bool }
@@ -96,12 +138,16 @@ func verdict(err error) string {
 		asked       *admin.Error
 		refused     *client.Error
 		knows       retryable
+		lookup      *net.DNSError
+		file        *fs.PathError
 	)
 	switch {
 	case errors.Is(err, context.Canceled):
 		return ""
 	case errors.As(err, &certificate), errors.As(err, &hostname):
 		return helpsNot + ", another --ca-file or --server-name does"
+	case errors.As(err, &lookup) && lookup.IsNotFound:
+		return helps + " once the name is known, and so does another address"
 	case errors.As(err, &cursor):
 		return fmt.Sprintf("%s, --from %d does", helpsNot, cursor.Available)
 	case errors.As(err, &lagged):
@@ -119,6 +165,8 @@ func verdict(err error) string {
 			return helps
 		}
 		return helpsNot
+	case errors.As(err, &asked) && strings.Contains(asked.Message, "HTTP request to an HTTPS server"):
+		return helpsNot + ", --admin https://HOST:PORT does"
 	case errors.As(err, &asked):
 		switch asked.Retry {
 		case admin.RetryNow, admin.RetryAfter:
@@ -133,7 +181,11 @@ func verdict(err error) string {
 	case errors.Is(err, broker.ErrLocked):
 		return helps + " once that broker has ended"
 	case errors.Is(err, syscall.EADDRINUSE):
-		return helps + " once the address is free, and so does another address"
+		return helps + " once the address is free, and so does another --listen or --admin"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return helpsNot + ", --admin http://HOST:PORT does"
+	case errors.As(err, &file) && errors.Is(err, fs.ErrPermission):
+		return helpsNot + ", another owner or mode of the file does"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
 		return helps + " once the broker is there"
 	case errors.As(err, &network) && network.Timeout():

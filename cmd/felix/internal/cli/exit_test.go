@@ -2,16 +2,17 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/wire"
 	"felix.dev/felix/client"
 )
@@ -69,7 +70,35 @@ func TestReport(t *testing.T) {
 			name: "no broker", err: &os.SyscallError{Syscall: "connect", Err: syscall.ECONNREFUSED}, status: 1,
 			want: "felix: connect: connection refused; retrying helps once the broker is there\n",
 		},
-		{name: "interrupted", err: context.Canceled, status: 1, want: "felix: context canceled\n"},
+		{name: "interrupted", err: &interruptedError{"interrupted"}, status: 1, want: "felix: interrupted\n"},
+		{
+			name: "an address in a list in a list", err: &client.ConnectError{Errs: []error{
+				fmt.Errorf("h:1: %w", &client.ConnectError{Errs: []error{errors.New("10.0.0.1:1: no answer")}}),
+			}}, status: 1,
+			want: "felix: no broker can be reached: 10.0.0.1:1: no answer; retrying helps\n",
+		},
+		{
+			name: "packages on the way", err: fmt.Errorf("describe orders: %w", &admin.Error{
+				Code: admin.CodeNotFound, Retry: admin.RetryFatal, Message: "broker: stream dev/default/orders: no such stream",
+			}), status: 1,
+			want: "felix: describe orders: not_found: stream dev/default/orders: no such stream; retrying does not help\n",
+		},
+		{
+			name: "a YAML file", err: errors.New(`broker: configuration f.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "lisen"`), status: 1,
+			want: "felix: configuration f.yaml: unknown field \"lisen\"; retrying does not help\n",
+		},
+		{
+			name: "HTTP for HTTPS", err: &admin.Error{Code: admin.CodeInternal, Retry: admin.RetryOutcomeUnknown, Message: "Client sent an HTTP request to an HTTPS server."}, status: 1,
+			want: "felix: internal: Client sent an HTTP request to an HTTPS server.; retrying does not help, --admin https://HOST:PORT does\n",
+		},
+		{
+			name: "a name that nobody knows", err: &net.DNSError{Name: "h", Err: "no such host", IsNotFound: true}, status: 1,
+			want: "felix: lookup h: no such host; retrying helps once the name is known, and so does another address\n",
+		},
+		{
+			name: "a file of somebody else's", err: &os.PathError{Op: "open", Path: "f", Err: syscall.EACCES}, status: 1,
+			want: "felix: open f: permission denied; retrying does not help, another owner or mode of the file does\n",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := &cobra.Command{Use: "felix"}

@@ -39,5 +39,5 @@ func Run(ctx context.Context, env Env, args []string) int {
 	root := newRoot(env)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	return report(env.Stderr, cmd, err)
+	return report(env.Stderr, cmd, interrupted(ctx, err))
 }

@@ -24,7 +24,7 @@ func (a *app) pubCommand() *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
 		Use:   "pub STREAM [RECORD...]",
-		Short: "Publish records: arguments, lines of files, or lines of standard input",
+		Short: "Publish records: arguments, lines of files or of standard input",
 		Long: `Publish records to a stream. STREAM is NAME or NAMESPACE/NAME.
 
 Without arguments and files every line of standard input is a record. Each is acknowledged by the
@@ -112,7 +112,7 @@ func (a *app) pub(ctx context.Context, stream client.Stream, o *pubOptions) erro
 	closeErr := p.Close(closing)
 	t.wait()
 	progress.Done()
-	if !o.quiet {
+	if !o.quiet && (t.acked > 0 || t.failed == 0 && err == nil) {
 		fmt.Fprintln(a.env.Stderr, t.summary(stream, o))
 	}
 	switch {
@@ -121,7 +121,7 @@ func (a *app) pub(ctx context.Context, stream client.Stream, o *pubOptions) erro
 	case errors.Is(err, context.Canceled) && typed:
 		return nil // Ctrl-C is how many people end what they type
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("interrupted before the end of the input: %w", err)
+		return &interruptedError{"interrupted before the end of the input"}
 	case err != nil:
 		return err
 	}

@@ -41,6 +41,9 @@ stream keeps its newest records in memory and loses them with the broker.`,
 	s := newStreamFlags(cmd, true)
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if s.shards == 0 {
+			return usagef("--shards 0: a stream has at least one")
+		}
 		return a.ask(cmd.Context(), func(ctx context.Context, q asking) error {
 			name, err := q.name(args[0])
 			if err != nil {

@@ -15,16 +15,13 @@ import (
 type tally struct {
 	progress *term.Progress
 	begin    time.Time
-	pending  chan *client.Pending
+	pending  chan sent
 	refused  chan struct{} // closed with the first failure
 	done     chan struct{}
 
-	// Written by feed.
-	sent  int
-	bytes uint64
-
 	// Written by the goroutine, read after wait.
 	acked      int
+	bytes      uint64 // of those
 	failed     int
 	first      error // of the failures
 	offsets    bool
@@ -32,9 +29,16 @@ type tally struct {
 	lastAnswer time.Time
 }
 
+// sent is a record that has no answer yet.
+type sent struct {
+	*client.Pending
+
+	bytes int
+}
+
 func newTally(progress *term.Progress) *tally {
 	t := &tally{
-		progress: progress, begin: time.Now(), pending: make(chan *client.Pending, 1<<16),
+		progress: progress, begin: time.Now(), pending: make(chan sent, 1<<16),
 		refused: make(chan struct{}), done: make(chan struct{}),
 	}
 	go t.collect()
@@ -78,9 +82,7 @@ func (t *tally) feed(ctx context.Context, p *client.Publisher, o *pubOptions) er
 			if err != nil {
 				return err
 			}
-			t.sent++
-			t.bytes += uint64(len(m.Payload))
-			t.pending <- pending
+			t.pending <- sent{pending, len(m.Payload)}
 		case <-t.refused:
 			return nil
 		case <-ctx.Done():
@@ -103,6 +105,7 @@ func (t *tally) collect() {
 			continue
 		}
 		t.acked++
+		t.bytes += uint64(p.bytes)
 		t.progress.Add(1)
 		if !receipt.HasOffset {
 			continue
