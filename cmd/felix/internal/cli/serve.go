@@ -39,10 +39,12 @@ func (a *app) serveCommand() *cobra.Command {
 gives readers what is committed, and closes its logs; a second signal ends it at once.
 
 With --dev it is ready to use: it makes a key, a token for the tenant "dev", the stream "demo", and a context
-file that the other commands find by themselves. Without it, it needs --keys (see 'felix token').
+file that the other commands find by themselves. Without it, it needs --keys, or auth.keys in the file.
 
-Everything can also be set in a YAML file (--config); flags win over it.`,
+Everything can also be set in a YAML file (--config); flags win over it. docs/configuration.md has all its
+fields, and the way from nothing to a broker under systemd or in a container.`,
 		Example: `  felix serve --dev
+  felix token keygen --out shop.pem --jwks shop.jwks   # once: a key, and what the broker needs of it
   felix serve --keys shop=shop.jwks --tls-cert tls.crt --tls-key tls.key
   felix serve --config broker.yaml --listen :6000`,
 		Args: args(cobra.NoArgs),
@@ -78,7 +80,8 @@ func (a *app) brokerConfig(o *serveOptions, given func(flag string) bool) (broke
 		if cfg, err = broker.ReadConfig(o.config); err != nil {
 			return cfg, err
 		}
-		if given("data") {
+		// A file that does not say where is no wish to keep nothing: that is --data "".
+		if given("data") || cfg.DataDir == "" {
 			cfg.DataDir = o.data
 		}
 	}
@@ -104,7 +107,7 @@ func (a *app) brokerConfig(o *serveOptions, given func(flag string) bool) (broke
 		cfg.Auth.Keys[tenant] = path
 	}
 	if len(cfg.Auth.Keys) == 0 && !cfg.Dev {
-		return cfg, usagef("nobody could authenticate: give --keys TENANT=FILE, or --dev to try things out")
+		return cfg, usagef("nobody could authenticate: give --keys TENANT=FILE ('felix token keygen' makes the file), or --dev to try things out")
 	}
 	if err := cfg.Validate(); err != nil {
 		return cfg, &usageError{err}
