@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"felix.dev/felix/broker"
+	"felix.dev/felix/broker/auth"
 	"felix.dev/felix/broker/server"
 	"felix.dev/felix/broker/vfs/faultfs"
 	"felix.dev/felix/client"
@@ -163,4 +164,47 @@ func TestCertificateExpiryIsShown(t *testing.T) {
 	})
 	made(-time.Hour)
 	eventually(t, "one that has expired is shown", func() bool { return strings.HasPrefix(n.readyText("certificate"), "expired at ") })
+}
+
+// A key file that cannot be used any more is shown; its keys go on to be good.
+func TestBadKeyFileIsShown(t *testing.T) {
+	jwks := filepath.Join(t.TempDir(), "shop.jwks")
+	key, err := auth.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := auth.NewKeySet(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(b []byte) {
+		t.Helper()
+		if err := os.WriteFile(jwks, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good, err := set.JWKS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(good)
+	n := startNode(t, func(c *broker.Config) { c.Auth.Keys = map[string]string{"shop": jwks} })
+	token, err := auth.Mint(key, auth.Claims{Subject: "till", Tenant: "shop", IssuedAt: time.Now(), Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	authenticates := func() bool {
+		_, m := n.peer().auth("shop", token)
+		return m.MessageType() == "auth_ok"
+	}
+	if text := n.readyText("keys"); text != "" || !authenticates() {
+		t.Errorf("readiness says %q", text)
+	}
+	write([]byte("{}"))
+	eventually(t, "the file is shown", func() bool { return authenticates() && strings.Contains(n.readyText("keys"), "tenant shop") })
+	write(good)
+	eventually(t, "it is good again", func() bool { return authenticates() && n.readyText("keys") == "" })
+	if len(n.log.with("ERROR key file", "tenant=shop")) != 1 || len(n.log.with("INFO key file is good again")) != 1 {
+		t.Errorf("the log says %q", n.log.with("key file"))
+	}
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,5 +29,21 @@ func (b *Broker) readiness(context.Context) []admin.Check {
 		}
 		streams.Message = strings.Join(slices.Clip(problems[:min(show, len(problems))]), "; ") + more
 	}
-	return []admin.Check{serving, streams, b.certificateCheck(time.Now())}
+	return []admin.Check{serving, streams, b.certificateCheck(time.Now()), b.keysCheck()}
+}
+
+// keysCheck says which key files cannot be used: their last good keys stay in force,
+// until the broker is restarted.
+func (b *Broker) keysCheck() admin.Check {
+	c := admin.Check{Name: "keys", Ready: true}
+	if b.keys.files == nil {
+		return c
+	}
+	problems := b.keys.files.Problems()
+	texts := make([]string, 0, len(problems))
+	for _, tenant := range slices.Sorted(maps.Keys(problems)) {
+		texts = append(texts, fmt.Sprintf("%v; the last good keys stay in force until a restart: repair the file", problems[tenant]))
+	}
+	c.Message = strings.Join(texts, "; ")
+	return c
 }
