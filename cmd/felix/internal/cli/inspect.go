@@ -23,8 +23,8 @@ func (a *app) inspectCommand() *cobra.Command {
 		Use:   "inspect DIR",
 		Short: "Check logs on disk: clean, repairable or refused",
 		Long: `Check every record of the logs in a folder, without changing anything. DIR is the folder of one log, or
-any folder above, such as a broker's data folder. No broker may have the logs open: what it is writing
-would look torn.
+any folder above, such as a broker's data folder. What a running broker is writing may look torn: ask it
+to stop, or ask again afterwards, before you believe a verdict that is not clean.
 
   clean        there is nothing to repair
   repairable   opening repairs it, and nothing that was acknowledged is lost (a torn tail after a crash)
@@ -44,6 +44,9 @@ could not be read.`,
 		}
 		if len(dirs) == 0 {
 			return fmt.Errorf("inspect %s: there is no log in it", args[0])
+		}
+		if dir, pid := brokerIn(args[0]); dir != "" {
+			fmt.Fprintln(a.env.Stderr, a.style().Warn(fmt.Sprintf("a broker%s is at work in %s: what it is writing may look torn", pid, dir)))
 		}
 		logs := make([]inspected, 0, len(dirs))
 		worst := seglog.VerdictClean
@@ -153,12 +156,21 @@ func problemText(p *seglog.Problem) string {
 
 func (a *app) printInspected(logs []inspected, segments bool) error {
 	style := term.NewStyle(a.env.Stdout, a.env.Sources.Getenv)
-	t := term.NewTable("LOG", "VERDICT", ">OLDEST", ">NEXT", ">BATCHES", ">SIZE", ">SEGMENTS", "PROBLEM")
+	// The folders stand last: they are long, and the numbers before them then fit a narrow terminal.
+	t := term.NewTable("VERDICT", ">OLDEST", ">NEXT", ">BATCHES", ">SIZE", ">SEGMENTS", "LOG")
 	for _, l := range logs {
-		t.Row(l.Dir, paintVerdict(style, l.Verdict), l.OldestOffset, l.NextOffset, l.Batches, term.Bytes(uint64(l.Bytes)), len(l.Segments), l.Problem)
+		t.Row(paintVerdict(style, l.Verdict), l.OldestOffset, l.NextOffset, l.Batches, term.Bytes(uint64(l.Bytes)), len(l.Segments), l.Dir)
 	}
 	if err := t.Write(a.env.Stdout); err != nil {
 		return err
+	}
+	for _, l := range logs {
+		if l.Problem == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(a.env.Stdout, "\n%s is %s: %s\n", l.Dir, l.Verdict, l.Problem); err != nil {
+			return err
+		}
 	}
 	for _, l := range logs {
 		for _, note := range l.Notes {
@@ -169,7 +181,7 @@ func (a *app) printInspected(logs []inspected, segments bool) error {
 		return nil
 	}
 	for _, l := range logs {
-		t := term.NewTable(">FROM", ">TO", ">BATCHES", ">SIZE", ">FILE", "NEWEST", "INDEX", "STATE", "PROBLEM")
+		t := term.NewTable(">FROM", ">TO", ">BATCHES", ">SIZE", ">FILE", "NEWEST", "INDEX", "STATE", "?PROBLEM")
 		for _, s := range l.Segments {
 			newest := "-"
 			if !s.Newest.IsZero() {

@@ -12,7 +12,7 @@ import (
 )
 
 func streamTable(streams []admin.Stream) *term.Table {
-	t := term.NewTable("STREAM", "DURABILITY", ">SHARDS", ">RECORDS", ">SIZE", ">READERS", "ON-FULL", "AGE", "PROBLEM")
+	t := term.NewTable("STREAM", "DURABILITY", ">SHARDS", ">RECORDS", ">SIZE", ">READERS", "ON-FULL", "AGE", "?PROBLEM")
 	for _, s := range streams {
 		var records, bytes uint64
 		readers, problem := 0, ""
@@ -50,7 +50,7 @@ func describeStream(w io.Writer, s admin.Stream) error {
 	if err := about.Write(w); err != nil {
 		return err
 	}
-	shards := term.NewTable(">SHARD", ">OLDEST", ">NEXT", ">RECORDS", ">LOG", ">TAIL", ">READERS", "PROBLEM")
+	shards := term.NewTable(">SHARD", ">OLDEST", ">NEXT", ">RECORDS", ">LOG", ">TAIL", ">READERS", "?PROBLEM")
 	for _, sh := range s.Shards {
 		shards.Row(sh.Shard, sh.OldestOffset, sh.NextOffset, sh.NextOffset-min(sh.OldestOffset, sh.NextOffset),
 			term.Bytes(uint64(max(sh.LogBytes, 0))), term.Bytes(uint64(max(sh.TailBytes, 0))), sh.Subscriptions, problemOf(&sh))

@@ -30,14 +30,14 @@ func resultTable(results []Result, paint Paint) string {
 		t.Row(cells...)
 	}
 	row("publisher", func(r *Result) string {
-		return fmt.Sprintf("%d records in %s", r.Publisher.Records, term.Duration(time.Duration(r.Publisher.Took)))
+		return fmt.Sprintf("%d in %s", r.Publisher.Records, term.Duration(time.Duration(r.Publisher.Took)))
 	})
 	row("  longest wait", func(r *Result) string { return term.Duration(time.Duration(r.Publisher.LongestWait)) })
-	row("  refusals told", func(r *Result) string {
+	row("  told to wait", func(r *Result) string {
 		if r.Publisher.Refused == 0 {
-			return "0"
+			return "never"
 		}
-		return fmt.Sprintf("%d (%s)", r.Publisher.Refused, strings.Join(r.Publisher.Reasons, ", "))
+		return term.Plural(r.Publisher.Refused, "time")
 	})
 	for i := range results[0].Readers {
 		row(results[0].Readers[i].Name, func(r *Result) string {
@@ -52,21 +52,22 @@ func resultTable(results []Result, paint Paint) string {
 		row("  ended", func(r *Result) string { return ending(&r.Readers[i]) })
 	}
 	row("  told to resume at", func(r *Result) string { return lastLag(r, func(l Lag) uint64 { return l.ResumeFrom }) })
-	row("  first not received", func(r *Result) string { return lastLag(r, func(l Lag) uint64 { return l.FirstMissing }) })
-	row("  read after resuming", func(r *Result) string {
+	row("  first one missed", func(r *Result) string { return lastLag(r, func(l Lag) uint64 { return l.FirstMissing }) })
+	row("  read from there", func(r *Result) string {
 		stalled := r.Readers[len(r.Readers)-1]
 		return lastLag(r, func(l Lag) uint64 { return stalled.Received - l.ReadBefore })
 	})
-	row("  the broker saw it", func(r *Result) string { return fmt.Sprintf("%s, %d behind", r.Seen.State, r.Seen.LagRecords) })
-	row("as promised", func(r *Result) string {
+	row("  its state was", func(r *Result) string { return r.Seen.State })
+	row("  it was behind by", func(r *Result) string { return fmt.Sprint(r.Seen.LagRecords) })
+	row("promises kept", func(r *Result) string {
 		if broken := len(r.Broken()); broken > 0 {
-			return paint.Bad(fmt.Sprintf("NO: %d of %s", broken, term.Plural(len(r.Claims), "claim")))
+			return paint.Bad(fmt.Sprintf("NO: %d of %d", broken, len(r.Claims)))
 		}
-		return paint.Good(fmt.Sprintf("yes, %s checked", term.Plural(len(r.Claims), "claim")))
+		return paint.Good(fmt.Sprintf("yes, all %d", len(r.Claims)))
 	})
 
 	var b strings.Builder
-	fmt.Fprintf(&b, "Three readers, one stalls. For each policy %s are published; a reader may be %d batches or %s behind, and the\nstalled one has a receive window of %s.\n\n",
+	fmt.Fprintf(&b, "Three readers, one stalls. Under each policy %s are published; a reader may\nbe %d batches or %s behind, and the stalled one takes %s unread.\n\n",
 		term.Bytes(results[0].Publisher.Bytes), queueBatches, term.Bytes(queueBytes), term.Bytes(stalledWindow))
 	b.WriteString(t.String())
 	for _, r := range results {
@@ -79,9 +80,9 @@ func resultTable(results []Result, paint Paint) string {
 
 func ending(r *ReaderResult) string {
 	if len(r.Lagged) == 0 {
-		return "no, read to the end"
+		return "no"
 	}
-	return fmt.Sprintf("as lagged, after %d records", r.Lagged[len(r.Lagged)-1].ReadBefore)
+	return fmt.Sprintf("lagged, at %d", r.Lagged[len(r.Lagged)-1].ReadBefore)
 }
 
 func lastLag(r *Result, value func(Lag) uint64) string {

@@ -2,6 +2,7 @@ package term
 
 import (
 	"io"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -11,22 +12,32 @@ import (
 type Table struct {
 	header table.Row
 	rows   []table.Row
-	right  []table.ColumnConfig
+	config []table.ColumnConfig
+	rare   []int // columns that are left out when they are empty
 	width  int
 }
 
 // NewTable makes a table with the given column names. A name that begins with ">" is aligned to the right, as
-// numbers are.
+// numbers are; one that begins with "?" is left out if no row has anything in it.
 func NewTable(columns ...string) *Table {
 	t := &Table{}
 	for i, c := range columns {
-		if c[0] == '>' {
+		switch c[0] {
+		case '>':
 			c = c[1:]
-			t.right = append(t.right, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+			t.config = append(t.config, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		case '?':
+			c = c[1:]
+			t.rare = append(t.rare, i)
 		}
 		t.header = append(t.header, c)
 	}
 	return t
+}
+
+// empty tells whether no row has anything in a column.
+func (t *Table) empty(column int) bool {
+	return !slices.ContainsFunc(t.rows, func(r table.Row) bool { return column < len(r) && r[column] != "" })
 }
 
 // Row adds a row.
@@ -54,7 +65,13 @@ func (t *Table) String() string {
 		Options: table.OptionsNoBordersAndSeparators,
 		Size:    table.SizeOptions{WidthMax: t.width},
 	})
-	w.SetColumnConfigs(t.right)
+	config := slices.Clone(t.config)
+	for _, column := range t.rare {
+		if t.empty(column) {
+			config = append(config, table.ColumnConfig{Number: column + 1, Hidden: true})
+		}
+	}
+	w.SetColumnConfigs(config)
 	w.SuppressTrailingSpaces()
 	w.AppendHeader(t.header)
 	w.AppendRows(t.rows)

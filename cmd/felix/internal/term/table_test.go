@@ -21,3 +21,17 @@ func TestTable(t *testing.T) {
 		t.Errorf("got %d rows", table.Len())
 	}
 }
+
+// A column for what is rarely there takes no room when it is not.
+func TestRareColumn(t *testing.T) {
+	for problem, want := range map[string]string{
+		"":     "NAME     SIZE\norders      1\n",
+		"torn": "NAME     PROBLEM   SIZE\norders   torn         1\n",
+	} {
+		table := NewTable("NAME", "?PROBLEM", ">SIZE")
+		table.Row("orders", problem, 1)
+		if diff := cmp.Diff(want, table.String()); diff != "" {
+			t.Errorf("%q (-want +got)\n%s", problem, diff)
+		}
+	}
+}
