@@ -38,6 +38,19 @@ func (b *Broker) openCertificate(context.Context) error {
 	return nil
 }
 
+// openClientAuth reads who signs the certificates of clients.
+func (b *Broker) openClientAuth(cfg *server.Config) (err error) {
+	if cfg.ClientAuth, err = b.cfg.TLS.clientAuth(); err != nil || cfg.ClientAuth == server.ClientAuthNone {
+		return err
+	}
+	cas, err := server.LoadClientCAs(b.cfg.TLS.ClientCAFile, nil, b.log)
+	if err != nil {
+		return err
+	}
+	cfg.ClientCAs = cas.Pool
+	return nil
+}
+
 // certificateHosts are the names that clients may know this broker by.
 func (b *Broker) certificateHosts() (hosts []string) {
 	hosts = append(hosts, hostname())

@@ -15,6 +15,7 @@ import (
 
 	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/egress"
+	"felix.dev/felix/broker/server"
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/vfs"
 )
@@ -66,6 +67,29 @@ type Config struct {
 type TLS struct {
 	CertFile string `json:"cert_file,omitempty"`
 	KeyFile  string `json:"key_file,omitempty"`
+	// ClientCAFile has the certificates that sign those of clients (none), and
+	// ClientAuth says whether clients present one: "None", "Optional" or "Required"
+	// ("Required" with a ClientCAFile, "None" without).
+	ClientCAFile string `json:"client_ca_file,omitempty"`
+	ClientAuth   string `json:"client_auth,omitempty"`
+}
+
+// clientAuth reads ClientAuth.
+func (t *TLS) clientAuth() (server.ClientAuth, error) {
+	a, ok := server.ClientAuthNone, true
+	switch {
+	case t.ClientAuth != "":
+		a, ok = server.ParseClientAuth(t.ClientAuth)
+	case t.ClientCAFile != "":
+		a = server.ClientAuthRequired
+	}
+	switch {
+	case !ok:
+		return a, fmt.Errorf("broker: tls: client_auth %q: want None, Optional or Required", t.ClientAuth)
+	case (a == server.ClientAuthNone) != (t.ClientCAFile == ""):
+		return a, fmt.Errorf("broker: tls: client_auth %s: a client_ca_file goes with Optional and Required, and with them only", a)
+	}
+	return a, nil
 }
 
 // Auth says who is believed.
@@ -194,6 +218,9 @@ func (c *Config) Validate() error {
 	d.setDefaults()
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
 		fail("tls: cert_file and key_file go together")
+	}
+	if _, err := c.TLS.clientAuth(); err != nil {
+		errs = append(errs, err)
 	}
 	if c.TLS.CertFile == "" && d.DataDir == "" {
 		fail("tls: without a data_dir there is nowhere to keep a certificate: give cert_file and key_file")

@@ -127,6 +127,9 @@ func (b *Broker) openServer(ctx context.Context) error {
 	}
 	cfg := b.cfg.serverConfig()
 	cfg.Certificate, cfg.Auth, cfg.Directory, cfg.Egress = b.cert.Certificate, b.verifier, b.streams, b.engine
+	if err := b.openClientAuth(cfg); err != nil {
+		return err
+	}
 	cfg.Metrics = b.metrics
 	if b.cfg.DataDir != "" {
 		if cfg.StatelessResetKey, err = resetKey(b.cfg.path(resetName)); err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,6 +43,11 @@ type Config struct {
 	Addr string
 	// Certificate chooses the server's certificate at each handshake. Required.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// ClientAuth says whether clients present a certificate (ClientAuthNone), and
+	// ClientCAs who may have signed it, asked at each handshake. Required with another
+	// ClientAuth than that.
+	ClientAuth ClientAuth
+	ClientCAs  func() *x509.CertPool
 	// RequireALPN refuses clients that offer no protocol. The published clients do
 	// not offer one unless they are told to (false).
 	RequireALPN bool
@@ -123,6 +129,7 @@ func (c *Config) Validate() error {
 	for name, missing := range map[string]bool{
 		"certificate": c.Certificate == nil, "authenticator": c.Auth == nil,
 		"directory": c.Directory == nil, "egress engine": c.Egress == nil,
+		"CA certificates of clients": c.ClientAuth != ClientAuthNone && c.ClientCAs == nil,
 	} {
 		if missing {
 			errs = append(errs, fmt.Errorf("server: no %s", name))
@@ -137,6 +144,9 @@ func (c *Config) ValidateLimits() error {
 	var errs []error
 	fail := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("server: "+format, args...))
+	}
+	if c.ClientAuth > ClientAuthRequired {
+		fail("client authentication: %d is no mode", c.ClientAuth)
 	}
 	if c.Advertise != "" {
 		host, port, err := net.SplitHostPort(c.Advertise)
@@ -215,4 +225,10 @@ func (c *Config) setDefaults() {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+}
+
+// WithDefaults is the configuration with what is not set filled in.
+func (c Config) WithDefaults() Config {
+	c.setDefaults()
+	return c
 }

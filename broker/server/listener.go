@@ -26,9 +26,9 @@ func tlsConfig(cfg *Config) *tls.Config {
 		MinVersion:     tls.VersionTLS13,
 		GetCertificate: cfg.Certificate,
 		NextProtos:     []string{ALPN},
-	}
-	if cfg.RequireALPN {
-		return named
+		ClientAuth:     cfg.ClientAuth.tls(),
+		// A session that is resumed is not held against the CAs of today.
+		SessionTicketsDisabled: cfg.ClientAuth != ClientAuthNone,
 	}
 	unnamed := named.Clone()
 	unnamed.NextProtos = nil
@@ -36,10 +36,16 @@ func tlsConfig(cfg *Config) *tls.Config {
 		MinVersion: tls.VersionTLS13,
 		NextProtos: []string{ALPN},
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if len(hello.SupportedProtos) == 0 {
-				return unnamed, nil
+			c := named
+			if len(hello.SupportedProtos) == 0 && !cfg.RequireALPN {
+				c = unnamed
 			}
-			return named, nil
+			if cfg.ClientAuth == ClientAuthNone {
+				return c, nil
+			}
+			c = c.Clone()
+			c.ClientCAs = cfg.ClientCAs()
+			return c, nil
 		},
 	}
 }

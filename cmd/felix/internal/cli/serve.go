@@ -26,12 +26,17 @@ type serveOptions struct {
 	keys      []string
 	certFile  string
 	keyFile   string
+	clientCA  string
+	clients   choice
 	logFormat choice
 	logLevel  choice
 }
 
 func (a *app) serveCommand() *cobra.Command {
-	o := &serveOptions{logFormat: newChoice("auto", "text", "json"), logLevel: newChoice("info", "debug", "warn", "error")}
+	o := &serveOptions{
+		clients:   choice{allowed: []string{"None", "Optional", "Required"}},
+		logFormat: newChoice("auto", "text", "json"), logLevel: newChoice("info", "debug", "warn", "error"),
+	}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a broker",
@@ -60,6 +65,8 @@ fields, and the way from nothing to a broker under systemd or in a container.`,
 	f.StringArrayVar(&o.keys, "keys", nil, "TENANT=FILE with the public keys that sign the tenant's tokens; may be repeated")
 	f.StringVar(&o.certFile, "tls-cert", "", "PEM file with the certificate (default: one that signs itself, under --data)")
 	f.StringVar(&o.keyFile, "tls-key", "", "PEM file with its private key")
+	f.StringVar(&o.clientCA, "tls-client-ca", "", "PEM file with the CA certificates that sign those of clients")
+	o.clients.register(cmd, "tls-client-auth", "", "whether clients present a certificate (default \"Required\" with --tls-client-ca)")
 	o.logFormat.register(cmd, "log-format", "", "how to log; auto is text on a terminal and JSON otherwise")
 	o.logLevel.register(cmd, "log-level", "", "what to log")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -90,6 +97,8 @@ func (a *app) brokerConfig(o *serveOptions, given func(flag string) bool) (broke
 	cfg.Advertise = cmp.Or(o.advertise, cfg.Advertise)
 	cfg.TLS.CertFile = cmp.Or(o.certFile, cfg.TLS.CertFile)
 	cfg.TLS.KeyFile = cmp.Or(o.keyFile, cfg.TLS.KeyFile)
+	cfg.TLS.ClientCAFile = cmp.Or(o.clientCA, cfg.TLS.ClientCAFile)
+	cfg.TLS.ClientAuth = cmp.Or(o.clients.value, cfg.TLS.ClientAuth)
 	cfg.Admin.TLS = cfg.Admin.TLS || o.adminTLS
 	if o.admin == "none" {
 		cfg.Admin.Disabled = true
