@@ -15,7 +15,8 @@ const askWithin = 15 * time.Second
 type asking struct {
 	*admin.Client
 
-	tenant string
+	tenant   string
+	settings *settings.Settings
 }
 
 // ask runs f with a client of the admin that the settings name.
@@ -32,7 +33,7 @@ func (a *app) ask(ctx context.Context, f func(context.Context, asking) error) er
 		return err
 	}
 	defer c.HTTP.CloseIdleConnections()
-	return f(ctx, asking{Client: c, tenant: s.Tenant.Value})
+	return explainRefusal(s, f(ctx, asking{Client: c, tenant: s.Tenant.Value, settings: s}))
 }
 
 // name is the full name of a stream that somebody wrote as NAME or NAMESPACE/NAME.

@@ -31,7 +31,8 @@ func (a *app) dial(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Dial(ctx, cfg)
+	c, err := client.Dial(ctx, cfg)
+	return c, explainRefusal(s, err)
 }
 
 // resolve finds the settings of this command line.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -91,7 +92,11 @@ func (a *app) streamList() *cobra.Command {
 				streams = []admin.Stream{} // [] in JSON, not null
 			}
 			if len(streams) == 0 && output.value == "table" {
-				fmt.Fprintln(a.env.Stderr, "there are no streams; 'felix stream create NAME' makes one")
+				hint := "'felix stream create NAME' makes one"
+				if why := tokenTrouble(q.settings, time.Now()); why != "" {
+					hint = why
+				}
+				fmt.Fprintln(a.env.Stderr, "there are no streams that this token may see; "+hint)
 				return nil
 			}
 			return printAs(a.env.Stdout, output.value, streams, func() *term.Table { return streamTable(streams) })

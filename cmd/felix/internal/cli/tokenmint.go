@@ -27,7 +27,8 @@ func (a *app) tokenMint() *cobra.Command {
 streams (NAME or NAMESPACE/NAME, * matches anything), or by --perm in the broker's own words. Without any
 it allows everything in its tenant.
 
-The default key is that of a development broker that was started in this folder.`,
+The default key is that of a development broker that was started in this folder. Another --key needs
+--tenant: whose key it is, a broker knows only by its configuration.`,
 		Example: `  felix token mint --subject alice
   felix token mint --key shop.pem --tenant shop --subject till-1 --publish orders --subscribe 'prices/*'
   felix token mint --perm 'stream.subscribe:stream:dev/default/*' --expires 10m`,
@@ -42,7 +43,10 @@ The default key is that of a development broker that was started in this folder.
 	subscribe := f.StringArray("subscribe", nil, "streams it may read; may be repeated")
 	manage := f.StringArray("manage", nil, "streams it may create, change, delete and watch; may be repeated")
 	perms := f.StringArray("perm", nil, "a permission as ACTION:RESOURCE; may be repeated")
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if given := cmd.Flags().Changed; given("key") && !given("tenant") {
+			return usagef("--key needs --tenant: the token would be for tenant %q, which trusts other keys", devTenant)
+		}
 		if *expires <= 0 {
 			return usagef("--expires %s: a token needs a time to live", *expires)
 		}

@@ -41,10 +41,10 @@ func (a *app) tokenShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [TOKEN]",
 		Short: "Show what a token says",
-		Long: `Show what a token says: the one given, the one on standard input for -, or that of the settings (see
-'felix context'). Without --jwks its signature is not checked. With it, a token that a broker with these
+		Long: `Show what a token says: the one given, the one in a file for @FILE, the one on standard input for -, or
+that of the settings (see 'felix context'). Without --jwks its signature is not checked. With it, a token that a broker with these
 keys would refuse is a failure.`,
-		Example: "  felix token show\n  felix token show \"$TOKEN\" --jwks shop.jwks",
+		Example: "  felix token show\n  felix token show @token\n  felix token show \"$TOKEN\" --jwks shop.jwks",
 		Args:    args(cobra.MaximumNArgs(1)),
 	}
 	a.conn.Register(cmd.Flags())
@@ -89,6 +89,13 @@ func (a *app) tokenToShow(args []string) (string, error) {
 	case args[0] == "-":
 		text, err := io.ReadAll(io.LimitReader(a.env.Stdin, auth.MaxTokenBytes))
 		return strings.TrimSpace(string(text)), err
+	}
+	if name, ok := strings.CutPrefix(args[0], "@"); ok {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return "", fmt.Errorf("token: %w", err)
+		}
+		return strings.TrimSpace(string(text)), nil
 	}
 	return args[0], nil
 }
