@@ -25,7 +25,6 @@ type feeder struct {
 	unhook func() bool // gives up the notice that w's context ends
 
 	place    place     // guarded by group.mu
-	wanted   bool      // poked while it was borrowed; guarded by group.mu
 	deadline time.Time // the one that is set on w
 }
 

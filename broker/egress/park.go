@@ -40,17 +40,14 @@ func (f *feeder) poke() {
 	g := f.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch f.place {
-	case parked:
-		i := slices.Index(g.parked, f)
-		g.parked = slices.Delete(g.parked, i, i+1)
-		g.waiting.Store(int32(len(g.parked)))
-		f.place = running
-		go f.run()
-	case borrowed:
-		f.wanted = true
-	case running: // it looks before it parks
+	if f.place != parked { // whoever has it looks before it is parked
+		return
 	}
+	i := slices.Index(g.parked, f)
+	g.parked = slices.Delete(g.parked, i, i+1)
+	g.waiting.Store(int32(len(g.parked)))
+	f.place = running
+	go f.run()
 }
 
 // put parks f if there is still nothing for it; what may call for it is read after
@@ -86,8 +83,8 @@ func (g *group) serve() {
 	for _, f := range due {
 		idle := direct && f.writeDirect()
 		g.mu.Lock()
-		if !idle || f.wanted || !g.put(f) {
-			f.place, f.wanted = running, false
+		if !idle || !g.put(f) {
+			f.place = running
 			go f.run()
 			woken++
 		}
