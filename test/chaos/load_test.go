@@ -55,8 +55,8 @@ type load struct {
 	sources    atomic.Uint32
 	// draining says that the broker refuses publishes because it shuts down. Whoever is
 	// told stops, as it should; started begins anew.
-	draining atomic.Bool
-	followers  []*follower
+	draining  atomic.Bool
+	followers []*follower
 
 	mu sync.Mutex
 	// complete counts, for sources whose every record was acknowledged, how many those

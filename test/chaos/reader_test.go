@@ -100,7 +100,7 @@ func take(l *ledger, e *client.Event, next uint64, skips bool) (after uint64, er
 		return next, fmt.Errorf("an event without an offset")
 	case e.Skipped > 0:
 		return next, fmt.Errorf("offset %d: %d hidden records, there should be none", e.Offset, e.Skipped)
-	case e.Offset != next && !(skips && e.Offset == next+e.Gap), e.Gap > 0 && !skips:
+	case e.Gap > 0 && !skips, e.Offset != next+e.Gap:
 		return next, fmt.Errorf("got offset %d with a gap of %d", e.Offset, e.Gap)
 	}
 	i, err := parse(e.Payload)

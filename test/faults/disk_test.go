@@ -208,6 +208,56 @@ func TestDiskThatRefusesWrites(t *testing.T) {
 	}
 }
 
+// TestReaderStopsAtTheFirstUncommittedRecord is B91 as far as one broker meets it: what
+// is written and not yet synced is read by nobody, also not by who asks for the end, and
+// then comes in order.
+func TestReaderStopsAtTheFirstUncommittedRecord(t *testing.T) {
+	t.Parallel()
+	fs := faultfs.New(1)
+	k := startStack(t, fs)
+	ctx := bounded(t)
+	p := publisher(t, k.node.dial(), stackStream, single)
+	publish(t, p, 1, 0, 10, 100)
+	c := k.node.dial()
+	early := newReader(subscribe(t, c, stackStream, client.SubscribeConfig{Start: client.Earliest()}))
+	early.check = numbered(0)
+	syncing, release := fs.Hold(faultfs.OpDatasync, nil)
+	defer release()
+	var pending []*client.Pending
+	for i := range uint64(50) {
+		one, err := p.Publish(ctx, client.Message{Payload: record(1, 10+i, 100)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending = append(pending, one)
+	}
+	<-syncing
+	if err := early.until(ctx, 10); err != nil {
+		t.Fatal(err)
+	}
+	late := newReader(subscribe(t, c, stackStream, client.SubscribeConfig{}))
+	late.check = numbered(0)
+	if late.next != 10 {
+		t.Errorf("the readable end is %d while nothing above 10 is committed", late.next)
+	}
+	if _, err := c.Subscribe(ctx, stackStream, client.SubscribeConfig{Start: client.At(11)}); err == nil {
+		t.Error("a reader was let in beyond the committed end")
+	}
+	for i, one := range pending {
+		select {
+		case <-one.Done():
+			t.Errorf("record %d is answered before it is synced", 10+i)
+		default:
+		}
+	}
+	release()
+	for _, r := range []*reader{early, late} {
+		if err := r.until(ctx, 60); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestFailedSyncPoisons holds what section 6 says about a sync that fails: nothing is
 // acknowledged from then on, what was acknowledged stays readable, and a restart goes
 // on behind it.

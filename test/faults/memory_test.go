@@ -53,6 +53,50 @@ func TestReplaysHoldBoundedMemory(t *testing.T) {
 	}
 }
 
+// TestStalledTenthCostsNoMemory is B01 and B09 with many readers: of those on one
+// stream a tenth has stopped. The others lose nothing, and the broker holds no more
+// than 64 MiB above what it holds without the stalled ones.
+func TestStalledTenthCostsNoMemory(t *testing.T) {
+	t.Parallel()
+	healthy := scaled(900, 90)
+	const records, size, each = 400, 1 << 10, 100 // more than a window, a queue and a write hold
+	resident := map[bool]float64{}
+	for _, stalled := range []bool{false, true} {
+		p := startProcess(t, nil, func(c *broker.Config) { c.Streams.TailBytes = 4 << 20 })
+		s := p.create("s", queue(16, 128<<10, "DropNew"))
+		ctx := bounded(t)
+		if stalled {
+			c := p.dial(window(16<<10), func(c *client.Config) { c.MaxSubscriptionsPerConn = 1_000 })
+			for range healthy / 9 {
+				subscribe(t, c, s, client.SubscribeConfig{NoReconnect: true})
+			}
+		}
+		var reading errgroup.Group
+		for from := uint64(0); from < healthy; from += each {
+			c := p.dial(window(64 << 10))
+			for range min(each, healthy-from) {
+				r := newReader(subscribe(t, c, s, client.SubscribeConfig{}))
+				r.check = numbered(0)
+				reading.Go(func() error { return r.until(ctx, records) })
+			}
+		}
+		publish(t, publisher(t, p.dial(), s), 1, 0, records, size)
+		if err := reading.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if all := sum(p.metrics(), "felix_subscriptions"); stalled && all < float64(healthy+healthy/9) {
+			t.Errorf("%v subscriptions, the stalled ones are not there: the test shows nothing", all)
+		}
+		p.heap() // what is garbage has gone
+		resident[stalled] = p.metrics()["process_resident_memory_bytes"]
+		p.stop()
+	}
+	t.Logf("resident: %.1f MiB without stalled readers, %.1f MiB with", resident[false]/(1<<20), resident[true]/(1<<20))
+	if more := resident[true] - resident[false]; more > 64<<20 {
+		t.Errorf("%d stalled readers cost %.1f MiB", healthy/9, more/(1<<20))
+	}
+}
+
 // TestConnectionsThatComeToNothing is B65: handshakes that never authenticate and
 // connections that vanish without a word leave neither goroutines nor memory behind.
 func TestConnectionsThatComeToNothing(t *testing.T) {

@@ -218,7 +218,7 @@ func TestRecordLargerThanTheWindow(t *testing.T) {
 	n := startNode(t)
 	s := n.create("s")
 	p := publisher(t, n.dial(), s)
-	sizes := []int{100, 128 << 10, 100, 1 << 20, 64 << 10, 6 << 20, 100}
+	sizes := []int{100, 128 << 10, 100, 1 << 20, 64 << 10, int(scaled(6<<20, 2<<20)), 100}
 	for i, size := range sizes {
 		publish(t, p, 1, uint64(i), 1, size)
 	}

@@ -262,12 +262,20 @@ func (n *node) metrics() map[string]float64 {
 	return out
 }
 
-// sum adds up a metric over its labels; some restrict it to series with that text.
+// sum adds up a metric over its labels; some restrict it to series with that text. A
+// metric of which there is no series at all is misspelt, unless it is about streams.
 func sum(metrics map[string]float64, name string, some ...string) (total float64) {
+	known := strings.HasPrefix(name, "felix_stream_") || strings.HasPrefix(name, "felix_subscription_")
+	defer func() {
+		if !known {
+			panic("there is no metric " + name)
+		}
+	}()
 	for series, v := range metrics {
 		if base, _, _ := strings.Cut(series, "{"); base != name {
 			continue
 		}
+		known = true
 		matches := true
 		for _, s := range some {
 			matches = matches && strings.Contains(series, s)

@@ -53,6 +53,15 @@ func (w *witness) check(e *client.Event, source uint32, number uint64) error {
 	return w.saw(e.Offset, source, number)
 }
 
+// raise makes v at least n.
+func raise(v *atomic.Uint64, n uint64) {
+	for was := v.Load(); was < n; was = v.Load() {
+		if v.CompareAndSwap(was, n) {
+			return
+		}
+	}
+}
+
 // TestJoinsUnderLoad is B16: readers that subscribe at random offsets while four
 // publishers are at full speed see everything from there to the end, once, in order;
 // the ones that are cut off are told where, exactly.
@@ -82,8 +91,7 @@ func TestJoinsUnderLoad(t *testing.T) {
 					if err := seen.saw(a.offset, source, a.number); err != nil {
 						return err
 					}
-					for was := end.Load(); was <= a.offset && !end.CompareAndSwap(was, a.offset+1); was = end.Load() {
-					}
+					raise(&end, a.offset+1)
 				}
 			}
 			return nil

@@ -133,7 +133,7 @@ func TestStalledSubscriptionOnASharedConnection(t *testing.T) {
 // B67: the write that is given up is in the middle of a frame larger than the window.
 func TestSlowConsumerIsNamedAndItsConnectionLives(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, func(c *broker.Config) { c.Egress.SlowConsumerTimeout = admin.Duration(500 * time.Millisecond) })
+	n := startNode(t, func(c *broker.Config) { c.Egress.SlowConsumerTimeout = admin.Duration(3 * time.Second) })
 	s := n.create("s")
 	c := n.dial(window(32 << 10))
 	lost := make(chan error, 1)
@@ -152,7 +152,7 @@ func TestSlowConsumerIsNamedAndItsConnectionLives(t *testing.T) {
 		if len(l.Subscriptions) == 1 {
 			slow = l.Subscriptions[0]
 		}
-		return slow.LagRecords > 0 || sum(n.metrics(), "felix_subscriptions_ended_total", `reason="slow_consumer"`) > 0
+		return slow.LagRecords > 0
 	})
 	if slow.Name != adminName("s") || slow.Remote == "" || slow.Principal == "" {
 		t.Errorf("the slow subscription is shown as %+v", slow)
@@ -245,7 +245,7 @@ func TestBlockingReaderIsNotWaitedForForEver(t *testing.T) {
 	p := publisher(t, n.dial(), s, single)
 	ctx := bounded(t)
 	accepted, refused := uint64(0), 0
-	for ended := false; !ended; ended = sum(n.metrics(), "felix_subscriptions") == 0 || refused > 0 && accepted > 200 {
+	for sum(n.metrics(), "felix_subscriptions") > 0 { // until it is ended
 		for range 16 {
 			pending, err := p.Publish(ctx, client.Message{Payload: record(1, accepted, 4<<10)})
 			if err != nil {
@@ -287,14 +287,10 @@ func TestBytesHeldForAReaderAreBounded(t *testing.T) {
 	s := n.create("s", queue(4096, bound, "DropNew"))
 	stalled := newReader(subscribe(t, n.dial(window(16<<10)), s, client.SubscribeConfig{NoReconnect: true}))
 	p := publisher(t, n.dial(), s, single)
-	var most uint64
 	for at := uint64(0); at < records; at += 20 {
 		publish(t, p, 1, at, 20, size)
 		if tail := n.shard("s").TailBytes; tail > 4<<20 {
 			t.Fatalf("the ring holds %d bytes", tail)
-		}
-		for _, sub := range n.subscriptions("s") {
-			most = max(most, sub.Dropped)
 		}
 	}
 	err := stalled.toEnd(bounded(t))
