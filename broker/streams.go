@@ -24,7 +24,8 @@ const openAtOnce = 8
 
 // streams are the streams of the catalog, open. It is the server's Directory.
 //
-// Lock order: changing, then the catalog's own. Lookups take neither.
+// changing comes before the locks of the catalog, of shards and of logs (docs/locks.md).
+// Lookups take none.
 type streams struct {
 	opener  *opener
 	catalog *catalog.Catalog

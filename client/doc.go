@@ -35,8 +35,8 @@
 //
 // # Locks
 //
-// Publisher.mu, Subscription.mu and sharedPublishers.mu are taken before Client.mu, pool.mu and matcher.mu, and none of
-// the latter three before another lock. No lock is held while the network or an application's function is waited for.
+// sharedPublishers.mu is taken before Client.mu; all others are leaves (docs/locks.md). No lock is held while the network
+// or an application's function is waited for.
 //
 // # Files
 //

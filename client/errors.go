@@ -89,14 +89,11 @@ type CursorError struct {
 }
 
 func (e *CursorError) Error() string {
-	if e.Reason == cursorInFuture {
+	if e.Reason == wire.CursorInFuture {
 		return fmt.Sprintf("felix: offset %d is past the end of the stream, which is %d; subscribe again at an offset up to it", e.Requested, e.Available)
 	}
 	return fmt.Sprintf("felix: offset %d is not retained any more (%s), the oldest is %d; subscribe again from there or later", e.Requested, e.Reason, e.Available)
 }
-
-// cursorInFuture is the Reason of a CursorError for an offset past the end.
-const cursorInFuture = "in_future"
 
 // LaggedError ends a subscription that does not resume by itself (SubscribeConfig.NoReconnect): the broker dropped
 // it because it was too slow.

@@ -19,8 +19,9 @@
 //     and the mark that Close leaves, tell a torn tail from a damaged one.
 //   - After the first failed flush nothing is committed until the log is opened
 //     again, and what was not known to be durable is then written once more.
-//   - Readers wait for no append and no flush. They take no lock that is held across
-//     disk I/O, but for that of a closed segment whose index is being rebuilt.
+//   - Readers wait for no append and no flush. The only disk I/O that they wait for
+//     beside their own is that of a segment's file being opened, and of a closed
+//     segment's index being read or rebuilt.
 //   - A log that nobody appends to never flushes.
 //
 // Who calls what: Append is the owner's alone, from one goroutine at a time;

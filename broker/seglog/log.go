@@ -20,8 +20,8 @@ const (
 // called from any goroutine at any time.
 //
 // Locks, in the order in which they may be taken: appendMu, trimMu, listMu,
-// segment.idxMu, segment.mu, mu. Of these only appendMu, trimMu and idxMu are
-// held across disk I/O, and readers take none of the first two.
+// segment.idxMu, segment.mu, fill.mu, mu (docs/locks.md). Of these listMu and mu are
+// never held across disk I/O, and readers take neither appendMu nor trimMu.
 type Log struct {
 	cfg Config
 	fs  vfs.FS

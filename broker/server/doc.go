@@ -30,8 +30,8 @@
 //   - An answer is handed to QUIC before its stream is finished.
 //   - A subscription's hello is written before anything else on its event stream,
 //     and "subscribed" before its first event.
-//   - Lock order: connection.mu and budget.mu and answers.mu are leaves; none is
-//     held while another is taken.
+//   - Locks are leaves, but for connection.mu, which is held while a budget.mu is
+//     taken (docs/locks.md).
 //
 // # Files
 //

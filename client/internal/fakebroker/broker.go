@@ -201,15 +201,6 @@ func (b *Broker) Kill() {
 	_ = b.Close()
 }
 
-// CloseConns closes all connections with an application code; the broker goes on.
-func (b *Broker) CloseConns(code uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for c := range b.conns {
-		_ = c.CloseWithError(quic.ApplicationErrorCode(code), "closed by the test")
-	}
-}
-
 // Subs lists the subscriptions that are live.
 func (b *Broker) Subs() []*Sub {
 	b.mu.Lock()
