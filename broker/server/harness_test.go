@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -171,7 +172,7 @@ func (h *harness) remove(name string) {
 	h.dir.mu.Unlock()
 	h.dir.generation.Add(1)
 	for _, s := range st.Shards() {
-		if err := s.Close(h.t.Context(), stream.EndDeleted); err != nil {
+		if err := errors.Join(s.Close(h.t.Context(), stream.EndDeleted), s.CloseLog()); err != nil {
 			h.t.Error(err)
 		}
 	}

@@ -53,12 +53,27 @@ func (s *Shard) Close(ctx context.Context, reason EndReason) error {
 	return err
 }
 
-// CloseLog closes the shard's log once its readers are gone.
+// CloseLog closes the shard's log once its readers are gone. The ring goes as well:
+// publishers remember where they wrote to, for as long as they are connected. A reader
+// that is left keeps it.
 func (s *Shard) CloseLog() error {
+	if s.Info().Subscriptions == 0 {
+		s.forget()
+	}
 	if s.log == nil {
 		return nil
 	}
 	return s.log.Close()
+}
+
+// forget gives the ring's memory back.
+func (s *Shard) forget() {
+	s.tail.clear()
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	if !s.queue.running { // else the sequencer has it, which Close could not wait for
+		s.staging.c = nil
+	}
 }
 
 func closedError(reason EndReason) *Error {

@@ -147,6 +147,17 @@ func (t *tail) link(c *chunk) {
 	}
 }
 
+// clear empties the ring, for good.
+func (t *tail) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.chunks {
+		c.evicted.Store(true)
+		c.next.Store(nil)
+	}
+	t.chunks, t.held = nil, 0
+}
+
 // oldest is the first offset that can be read from the ring, be it hidden; ok is
 // false while nothing is visible.
 func (t *tail) oldest() (uint64, bool) {

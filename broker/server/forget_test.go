@@ -1,0 +1,36 @@
+package server
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"felix.dev/felix/broker/stream"
+)
+
+// A stream that was deleted gives its memory back, though a publisher that once wrote
+// to it stays connected and idle.
+func TestDeletedStreamsAreForgotten(t *testing.T) {
+	h := start(t, nil)
+	k := h.dial().authed()
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what was pooled is gone with the second
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	h.memory("gone", 1, func(c *stream.Config) { c.TailBytes = 64 << 20 })
+	before := heap()
+	payload := strings.Repeat("x", 1<<20)
+	for i := range 24 {
+		k.publish(publish(uint64(i), "gone", payload))
+		k.ack()
+	}
+	if held := heap() - before; held < 20<<20 {
+		t.Fatalf("the stream holds %d bytes", held)
+	}
+	h.remove("gone")
+	eventually(t, "its memory is given back", func() bool { return heap()-before < 8<<20 })
+	k.alive()
+}
