@@ -128,6 +128,14 @@ func TestDamageIsShown(t *testing.T) {
 	eventually(t, "each end is said", func() bool {
 		return len(n.log.with("ERROR subscription ended: the log cannot be read on", "offset=7")) == 3
 	})
+	// Publishing goes on, and what lies in segments behind can be read from there on.
+	n.publish(c, "s", 1)
+	behind := n.subscribe(c, "s", client.At(20))
+	for at := uint64(20); at < 61; at++ {
+		if e, err := behind.Next(n.ctx()); err != nil || e.Offset != at {
+			t.Fatalf("behind the damage: %+v, %v", e, err)
+		}
+	}
 }
 
 // A certificate that is about to expire is shown and said, and a new one is taken.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"sigs.k8s.io/yaml"
 
 	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/auth"
@@ -28,6 +29,10 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	}
 	cfg.setDefaults()
 	cfg.Log = slog.New(newLogLimit(cfg.Log.Handler()))
+	if cfg.Log.Enabled(ctx, slog.LevelDebug) {
+		text, err := yaml.Marshal(cfg.Effective())
+		cfg.Log.Debug("configuration in force", slog.String("config", string(text)), slog.Any("error", err))
+	}
 	b := &Broker{cfg: cfg, log: cfg.Log, down: make(chan struct{}), failed: make(chan struct{}), stopAdmin: func() {}}
 	for _, step := range []func(context.Context) error{
 		b.openData, b.openMetrics, b.openAuth, b.openCertificate, b.openStreams, b.openServer, b.openAdmin,

@@ -15,6 +15,9 @@ import (
 	"felix.dev/felix/broker/vfs"
 )
 
+// DefaultMaxStreams is how many streams a catalog holds if nothing else is said.
+const DefaultMaxStreams = 10_000
+
 // Config configures a Catalog. The zero value of each field is usable, but one of
 // Path and InMemory has to be set.
 type Config struct {
@@ -29,7 +32,7 @@ type Config struct {
 	// MustExist makes a missing file an error (ErrMissing) instead of an empty
 	// catalog. Whoever finds streams' data on disk sets it.
 	MustExist bool
-	// MaxStreams bounds the streams. 0: 10000.
+	// MaxStreams bounds the streams. 0: DefaultMaxStreams.
 	MaxStreams int
 	// MaxGraves bounds the names of deleted streams that are remembered one by
 	// one. 0: 10000.
@@ -59,7 +62,7 @@ func (c Config) withDefaults() Config {
 	if c.FS == nil {
 		c.FS = vfs.OS
 	}
-	c.MaxStreams = cmp.Or(c.MaxStreams, 10_000)
+	c.MaxStreams = cmp.Or(c.MaxStreams, DefaultMaxStreams)
 	c.MaxGraves = cmp.Or(c.MaxGraves, 10_000)
 	c.ReserveBlock = cmp.Or(c.ReserveBlock, 1<<24)
 	if c.Now == nil {

@@ -81,6 +81,12 @@ func (c *Config) setDefaults() {
 	}
 }
 
+// WithDefaults is the configuration with what is not set filled in.
+func (c Config) WithDefaults() Config {
+	c.setDefaults()
+	return c
+}
+
 // Validate reports every problem of c at once.
 func (c *Config) Validate() error {
 	var errs []error

@@ -137,3 +137,9 @@ func (c *Config) setDefaults() {
 		c.prefill = defaultPrefill
 	}
 }
+
+// WithDefaults is the configuration with what is not set filled in.
+func (c Config) WithDefaults() Config {
+	c.setDefaults()
+	return c
+}
