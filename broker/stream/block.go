@@ -107,7 +107,7 @@ func (s *Shard) waitForRoom(c *claim) error {
 	b.waiting.Store(true)
 	defer b.waiting.Store(false)
 	since := c.publishes[0].since
-	for {
+	for s.refusing() == nil { // else append says why
 		now := s.cfg.Now()
 		if since.IsZero() { // the subscription is newer than the publish
 			since = now
@@ -137,4 +137,5 @@ func (s *Shard) waitForRoom(c *claim) error {
 		}
 		timer.Stop()
 	}
+	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"felix.dev/felix/broker/wire"
 )
 
 // A publish behind others is held up as long as the first one, not once more: the
@@ -148,6 +150,30 @@ func TestBlockKeepsTheRingForItsReaders(t *testing.T) {
 		}
 		if b := s.tail.bytes(); b > 1<<20 {
 			t.Errorf("the ring holds %d bytes at the end", b)
+		}
+	})
+}
+
+// A log that fails holds nobody up behind what it lost: publishers are told why, at
+// once, also those that were waiting.
+func TestAPoisonedLogDoesNotBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLog{}
+		s := openShard(t, Config{Queue: Queue{Entries: 1, OnFull: Block}}, l)
+		subscribe(t, s, offered(1))
+		publish(s, "lost")
+		synctest.Wait()
+		var all []<-chan Result
+		for range claimPublishes {
+			all = append(all, publish(s, "waits"))
+		}
+		synctest.Wait()
+		start := time.Now()
+		s.logCommitted(0, errors.New("sync: input/output error"))
+		for _, c := range append(all, publish(s, "later")) {
+			if e, ok := errors.AsType[*Error]((<-c).Err); !ok || e.Code != wire.CodeStorage || time.Since(start) != 0 {
+				t.Fatalf("told %v after %v", e, time.Since(start))
+			}
 		}
 	})
 }

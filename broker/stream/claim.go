@@ -39,7 +39,7 @@ func (c *claim) release() {
 	claims.Put(c)
 }
 
-// fail answers every publish of a claim of which nothing was written.
+// fail answers every publish of a claim with an error, and is done with it.
 func (c *claim) fail(err error) {
 	for _, p := range c.publishes {
 		p.Done(Result{Err: err})

@@ -59,6 +59,7 @@ func (s *Shard) commit(cs ...*claim) {
 func (s *Shard) poison(err error) {
 	failure := commitError(err)
 	s.failed.Store(failure)
+	s.blockers.signal()
 	s.queue.mu.Lock()
 	lost := s.queue.inflight
 	s.queue.inflight = nil

@@ -36,15 +36,11 @@ type End struct {
 	Err    error
 }
 
-// Stopped is closed when Stop was called; Next tells what is left to do.
-func (s *Subscription) Stopped() <-chan struct{} { return s.stop }
-
 // Stop asks the feeder to end. With EndDeleted and EndShutdown it first delivers
 // what is committed. The first reason wins.
 func (s *Subscription) Stop(reason EndReason) {
 	s.stopOnce.Do(func() {
 		s.stopped.Store(uint32(reason))
-		close(s.stop)
 		if f := s.onStop.Load(); f != nil {
 			(*f)(reason)
 		}

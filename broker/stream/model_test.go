@@ -213,7 +213,7 @@ func (m *model) retain() {
 // never used twice, every reader gets each record from its start on once and in
 // order, hidden offsets are reported exactly, and what is not delivered is told.
 func TestShardAgainstAModel(t *testing.T) {
-	seeds := 100
+	seeds := 60
 	if testing.Short() {
 		seeds = 20
 	}

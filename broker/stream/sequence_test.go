@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -107,6 +108,50 @@ func TestAClaimStaysWhileItIsAppended(t *testing.T) {
 	if r := <-publish(s, "x"); !errors.As(r.Err, &e) || e.Retry != wire.RetryOutcomeUnknown {
 		t.Errorf("told %v", r.Err)
 	}
+}
+
+// B12, on disk: an event waits for the flush under way and its own, however often
+// events come; nothing counts from the last one.
+func TestNoEventWaitsForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const every, flush = 190 * time.Microsecond, 250 * time.Microsecond
+		l := &fakeLog{}
+		s := openShard(t, Config{}, l)
+		stop := make(chan struct{})
+		var flusher sync.WaitGroup
+		defer flusher.Wait()
+		defer close(stop)
+		flusher.Go(func() { // flushes whenever something is not flushed, as a log does
+			for next := uint64(0); ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if time.Sleep(time.Microsecond); l.Next() > next {
+					next = l.Next()
+					time.Sleep(flush)
+					s.logCommitted(next, nil)
+				}
+			}
+		})
+		var mu sync.Mutex
+		var worst time.Duration
+		for range 5000 {
+			start := time.Now()
+			s.Publish(&Publish{Records: records("x"), Done: func(Result) {
+				mu.Lock()
+				defer mu.Unlock()
+				worst = max(worst, time.Since(start))
+			}})
+			time.Sleep(every)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if worst < flush || worst > 2*flush+2*time.Microsecond {
+			t.Errorf("an event waited %v, two flushes take %v", worst, 2*flush)
+		}
+	})
 }
 
 // B12: a lone event is on its way at once; there is no timer to wait for.

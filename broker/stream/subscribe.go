@@ -21,7 +21,7 @@ type SubscribeOptions struct {
 // Subscribe registers a reader. The live position is taken before any history is
 // read, so nothing falls between the two.
 func (s *Shard) Subscribe(o SubscribeOptions) (*Subscription, error) {
-	sub := &Subscription{shard: s, opts: o, queue: s.cfg.Queue, since: s.cfg.Now(), stop: make(chan struct{})}
+	sub := &Subscription{shard: s, opts: o, queue: s.cfg.Queue, since: s.cfg.Now()}
 	if o.QueueEntries > 0 {
 		sub.queue.Entries = o.QueueEntries
 	}

@@ -50,7 +50,6 @@ type Subscription struct {
 	state     atomic.Uint32 // Waiting, Live or Behind
 	handed    atomic.Int64  // when the piece under way was handed out, ns since the epoch; 0: none is
 
-	stop     chan struct{}
 	stopOnce sync.Once
 	stopped  atomic.Uint32 // EndReason
 	onStop   atomic.Pointer[func(EndReason)]
@@ -77,9 +76,6 @@ func (s *Subscription) StartOffset() uint64 { return s.start }
 
 // LiveOffset is the readable end when it was registered: below it is history.
 func (s *Subscription) LiveOffset() uint64 { return s.live }
-
-// QueueEntries is the granted lag bound.
-func (s *Subscription) QueueEntries() int { return s.queue.Entries }
 
 // Lagged says that the client reads the lag notice.
 func (s *Subscription) Lagged() bool { return s.opts.Lagged && s.opts.Offsets }
