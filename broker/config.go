@@ -252,7 +252,7 @@ func (c *Config) Validate() error {
 	}
 	if _, ok := egress.ParseLanePolicy(c.Egress.LanePolicy); !ok {
 		fail("egress: lane_policy %q is not known", c.Egress.LanePolicy)
-	} else if e := c.Egress.config(d.Log); e.Validate() != nil {
+	} else if e := c.Egress.config(); e.Validate() != nil {
 		errs = append(errs, e.Validate())
 	}
 	if s := d.shardConfig(); s.Validate() != nil {
@@ -264,12 +264,12 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (e Egress) config(log *slog.Logger) egress.Config {
+func (e Egress) config() egress.Config {
 	policy, _ := egress.ParseLanePolicy(e.LanePolicy) // validated
 	return egress.Config{
 		Lanes: e.Lanes, Policy: policy, SpreadConnections: e.SpreadConnections,
 		SlowConsumerTimeout:   time.Duration(e.SlowConsumerTimeout),
-		MaxBytesPerConnection: e.MaxBytesPerConnection, PieceBytes: e.PieceBytes, Log: log,
+		MaxBytesPerConnection: e.MaxBytesPerConnection, PieceBytes: e.PieceBytes,
 	}
 }
 

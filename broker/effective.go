@@ -33,7 +33,7 @@ func (c Config) Effective() Config {
 		Fsync: s.Fsync, FsyncEvery: Duration(log.FsyncEvery),
 	}
 
-	out, e := c.Egress.config(c.Log).WithDefaults(), &c.Egress
+	out, e := c.Egress.config().WithDefaults(), &c.Egress
 	*e = Egress{
 		Lanes: out.Lanes, LanePolicy: cmp.Or(e.LanePolicy, "SubscriberIDHash"), SpreadConnections: out.SpreadConnections,
 		SlowConsumerTimeout: Duration(out.SlowConsumerTimeout), MaxBytesPerConnection: out.MaxBytesPerConnection, PieceBytes: out.PieceBytes,

@@ -127,7 +127,7 @@ func (b *Broker) openStreams(context.Context) error {
 
 func (b *Broker) openServer(ctx context.Context) error {
 	var err error
-	if b.engine, err = egress.New(b.cfg.Egress.config(b.log)); err != nil {
+	if b.engine, err = egress.New(b.cfg.Egress.config()); err != nil {
 		return err
 	}
 	cfg := b.cfg.serverConfig()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,8 +47,6 @@ type Config struct {
 	// LaneBytes bounds what a lane's subscriptions have under way from the ring
 	// (64 MiB): with many subscriptions pieces get smaller, down to 4 KiB.
 	LaneBytes int64
-	// Log is where ended subscriptions are reported (nowhere).
-	Log *slog.Logger
 }
 
 const (
@@ -75,9 +72,6 @@ func (c *Config) setDefaults() {
 	}
 	if c.LaneBytes == 0 {
 		c.LaneBytes = 64 << 20
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
 	}
 }
 
