@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -85,6 +86,9 @@ func (a *app) brokerConfig(o *serveOptions, given func(flag string) bool) (broke
 	if o.config != "" {
 		var err error
 		if cfg, err = broker.ReadConfig(o.config); err != nil {
+			if _, unread := errors.AsType[*fs.PathError](err); !unread {
+				err = &usageError{err} // whoever restarts brokers can tell that it would not help
+			}
 			return cfg, err
 		}
 		// A file that does not say where is no wish to keep nothing: that is --data "".
