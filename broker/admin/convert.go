@@ -12,8 +12,8 @@ func (n Name) CatalogName() catalog.Name {
 	return catalog.Name{Tenant: n.Tenant, Namespace: n.Namespace, Stream: n.Stream}
 }
 
-// NameOf is a catalog's name as it travels.
-func NameOf(n catalog.Name) Name {
+// nameOf is a catalog's name as it travels.
+func nameOf(n catalog.Name) Name {
 	return Name{Tenant: n.Tenant, Namespace: n.Namespace, Stream: n.Stream}
 }
 
@@ -37,7 +37,7 @@ func (s StreamSpec) CatalogSpec() (catalog.StreamSpec, error) {
 // SpecOf is a catalog's settings as they travel.
 func SpecOf(s catalog.StreamSpec) StreamSpec {
 	return StreamSpec{
-		Name: NameOf(s.Name), Shards: s.Shards, Durability: string(s.Durability), Routing: s.Routing.String(),
+		Name: nameOf(s.Name), Shards: s.Shards, Durability: string(s.Durability), Routing: s.Routing.String(),
 		Retention: Retention{MaxBytes: s.Retention.MaxBytes, MaxAge: Duration(s.Retention.MaxAge)},
 		Queue:     Queue{Entries: s.Queue.Entries, Bytes: s.Queue.Bytes, OnFull: string(s.Queue.OnFull)},
 		TailBytes: s.TailBytes,

@@ -81,7 +81,7 @@ func (s *Server) listStreams(w http.ResponseWriter, r *http.Request, p Principal
 	}
 	var after Name // the zero name comes before all others
 	if text := q.Get("after"); text != "" {
-		if after, err = ParseName(text); err != nil {
+		if after, err = parseName(text); err != nil {
 			return err
 		}
 	}

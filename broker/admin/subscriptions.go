@@ -39,7 +39,7 @@ func (s *Server) listSubscriptions(w http.ResponseWriter, r *http.Request, p Pri
 	}
 	var of Name
 	if text := q.Get("stream"); text != "" {
-		if of, err = ParseName(text); err != nil {
+		if of, err = parseName(text); err != nil {
 			return err
 		}
 		if err := requireManage(p, of); err != nil {
@@ -106,8 +106,8 @@ func orderOf(sort string) (func(a, b Subscription) int, error) {
 	return nil, invalid("sort %q: want %s, %s or %s", sort, SortID, SortLag, SortDropped)
 }
 
-// ParseName reads "tenant/namespace/stream"; the error is an *Error.
-func ParseName(s string) (Name, error) {
+// parseName reads "tenant/namespace/stream"; the error is an *Error.
+func parseName(s string) (Name, error) {
 	parts := strings.Split(s, "/")
 	if len(parts) != 3 || slices.Contains(parts, "") {
 		return Name{}, invalid("stream %q: want tenant/namespace/stream", s)

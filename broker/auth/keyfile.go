@@ -12,7 +12,7 @@ import (
 // not replace a file that is there: a key that was in use is not to be lost to a
 // mistyped name.
 func SaveKey(fsys vfs.FS, path string, key SigningKey) error {
-	data, err := key.MarshalPEM()
+	data, err := key.marshalPEM()
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func LoadKey(fsys vfs.FS, path string) (SigningKey, error) {
 	if err != nil {
 		return SigningKey{}, fmt.Errorf("auth: load key: %w", err)
 	}
-	key, err := ParsePEM(data)
+	key, err := parsePEM(data)
 	if err != nil {
 		return SigningKey{}, fmt.Errorf("%s: %w", path, err)
 	}

@@ -33,8 +33,8 @@ func (k SigningKey) Public() Key {
 
 const pemType = "PRIVATE KEY"
 
-// MarshalPEM encodes the private key as PKCS #8 in PEM.
-func (k SigningKey) MarshalPEM() ([]byte, error) {
+// marshalPEM encodes the private key as PKCS #8 in PEM.
+func (k SigningKey) marshalPEM() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(k.Private)
 	if err != nil {
 		return nil, fmt.Errorf("auth: encode key: %w", err)
@@ -42,8 +42,8 @@ func (k SigningKey) MarshalPEM() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), nil
 }
 
-// ParsePEM decodes what MarshalPEM wrote. The key's ID is its thumbprint.
-func ParsePEM(data []byte) (SigningKey, error) {
+// parsePEM decodes what marshalPEM wrote. The key's ID is its thumbprint.
+func parsePEM(data []byte) (SigningKey, error) {
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != pemType {
 		return SigningKey{}, errors.New("auth: no PKCS #8 private key in the PEM data")

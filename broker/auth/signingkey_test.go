@@ -13,11 +13,11 @@ import (
 
 func TestPEMRoundTrip(t *testing.T) {
 	key := newKey(t)
-	data, err := key.MarshalPEM()
+	data, err := key.marshalPEM()
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := ParsePEM(data)
+	back, err := parsePEM(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestParsePEMRefuses(t *testing.T) {
 		"other key":   pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}),
 		"cut":         pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der[:10]}),
 	} {
-		if _, err := ParsePEM(data); err == nil {
+		if _, err := parsePEM(data); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// keepLanes is how many shards of one connection are remembered before those that
+	// keepShards is how many shards of one connection are remembered before those that
 	// hold nothing are forgotten.
-	keepLanes = 256
+	keepShards = 256
 	// earlyStreams bounds the streams that a connection opens before one of them has
 	// authenticated, in multiples of those that are read meanwhile: each costs some
 	// kilobytes, and one frame opens thousands.
@@ -45,10 +45,10 @@ type connection struct {
 	unauthenticated chan struct{}
 	early           atomic.Int64
 
-	mu     sync.Mutex
-	lanes  map[*stream.Shard]*budget
-	subs   int          // subscriptions, those being set up included
-	egress *egress.Conn // nil until the first subscription
+	mu      sync.Mutex
+	budgets map[*stream.Shard]*budget
+	subs    int          // subscriptions, those being set up included
+	egress  *egress.Conn // nil until the first subscription
 
 	tasks sync.WaitGroup // sessions, and subscriptions until their end was reported
 }
@@ -60,7 +60,7 @@ func newConnection(s *Server, qc *quic.Conn) *connection {
 		arriving:        newBudget(s.cfg.ConnectionIngressBytes),
 		authenticated:   make(chan struct{}),
 		unauthenticated: make(chan struct{}, s.cfg.MaxUnauthenticated),
-		lanes:           make(map[*stream.Shard]*budget),
+		budgets:         make(map[*stream.Shard]*budget),
 	}
 }
 
@@ -165,22 +165,22 @@ func (c *connection) close(code quic.ApplicationErrorCode, text string) {
 	}
 }
 
-// lane bounds what this connection may have under way to one shard.
-func (c *connection) lane(s *stream.Shard) *budget {
+// shardBudget bounds what this connection may have under way to one shard.
+func (c *connection) shardBudget(s *stream.Shard) *budget {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if b := c.lanes[s]; b != nil {
+	if b := c.budgets[s]; b != nil {
 		return b
 	}
-	if len(c.lanes) >= keepLanes {
-		for k, b := range c.lanes {
+	if len(c.budgets) >= keepShards {
+		for k, b := range c.budgets {
 			if b.idle() {
-				delete(c.lanes, k)
+				delete(c.budgets, k)
 			}
 		}
 	}
 	b := newBudget(c.srv.cfg.ShardIngressBytes)
-	c.lanes[s] = b
+	c.budgets[s] = b
 	return b
 }
 

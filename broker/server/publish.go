@@ -34,7 +34,7 @@ type publishing struct {
 	cost  int64   // in each budget that is set
 	conn  *budget // nil while the bytes are not held there
 	total *budget
-	lane  *budget
+	shard *budget
 	ack   wire.Ack // scratch
 }
 
@@ -146,7 +146,7 @@ func (s *session) place(p *publishing, tenant, namespace, name, key []byte, keye
 		reason metrics.ShedReason
 	}{
 		{s.conn.ingress, &p.conn, metrics.ShedConnectionBytes},
-		{r.lane(s.conn, i), &p.lane, metrics.ShedShardQueue},
+		{r.shardBudget(s.conn, i), &p.shard, metrics.ShedShardQueue},
 		// Last: who waits for its shard takes no room from other connections.
 		{s.srv.ingress, &p.total, metrics.ShedProcessBytes},
 	} {
@@ -242,7 +242,7 @@ func (p *publishing) done(r stream.Result) {
 }
 
 func (p *publishing) free() {
-	for _, b := range [...]*budget{p.total, p.lane, p.conn} {
+	for _, b := range [...]*budget{p.total, p.shard, p.conn} {
 		if b != nil {
 			b.release(p.cost)
 		}

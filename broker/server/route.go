@@ -17,7 +17,7 @@ const (
 type route struct {
 	generation uint64
 	stream     *stream.Stream
-	lanes      []*budget // by shard; nil until used
+	budgets    []*budget // by shard; nil until used
 }
 
 // routes remembers decisions, so that a publish to a known name costs a comparison.
@@ -53,7 +53,7 @@ func (s *session) publishRoute(tenant, namespace, name []byte) (*route, *stream.
 	if refusal != nil {
 		return nil, refusal
 	}
-	r := &route{generation: generation, stream: st, lanes: make([]*budget, len(st.Shards()))}
+	r := &route{generation: generation, stream: st, budgets: make([]*budget, len(st.Shards()))}
 	if !keep {
 		return r, nil
 	}
@@ -80,13 +80,13 @@ func (s *session) find(action auth.Action, name stream.Name) (*stream.Stream, *s
 	return st, nil
 }
 
-// lane is the budget of this connection for shard i.
-func (r *route) lane(c *connection, i uint32) *budget {
-	if b := r.lanes[i]; b != nil {
+// shardBudget is the budget of this connection for shard i.
+func (r *route) shardBudget(c *connection, i uint32) *budget {
+	if b := r.budgets[i]; b != nil {
 		return b
 	}
-	b := c.lane(r.stream.Shards()[i])
-	r.lanes[i] = b
+	b := c.shardBudget(r.stream.Shards()[i])
+	r.budgets[i] = b
 	return b
 }
 

@@ -47,8 +47,3 @@ func (s *Stream) Shard(i uint32) (*Shard, bool) {
 	}
 	return s.shards[i], true
 }
-
-// Route is the shard that a routing key belongs to.
-func (s *Stream) Route(key []byte, keyed bool) *Shard {
-	return s.shards[wire.ShardOf(key, keyed, uint32(len(s.shards)), s.Routing)]
-}
