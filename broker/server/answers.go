@@ -220,6 +220,18 @@ func (a *answers) failLocked(err error) {
 	a.changed.Broadcast()
 }
 
+// settleAll waits until everything owed is written. Nothing may be reserved any more.
+func (a *answers) settleAll() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.err == nil && a.owed > 0 {
+		a.changed.Wait()
+	}
+}
+
 // finish waits until everything owed is written and ends the sending side with a
 // FIN. After a failure it resets the stream instead. Nothing may be reserved any
 // more.

@@ -260,6 +260,27 @@ func TestPatienceRunsOutOnce(t *testing.T) {
 	}
 }
 
+// What ends a stream comes after the answers that are owed on it: a client fails
+// whatever is outstanding when it meets another frame.
+func TestOwedAnswersComeBeforeTheEnd(t *testing.T) {
+	h := start(t, nil)
+	slow := h.held("slow")
+	k := h.dial().authed()
+	k.publish(publish(1, "slow", "x"))
+	k.publish(publish(2, "slow", "x"))
+	k.send(&wire.Subscribed{})
+	eventually(t, "both are with their shard", func() bool { return slow.appended() > 0 })
+	time.Sleep(20 * time.Millisecond) // in which an error would be on its way
+	slow.release()
+	for id := range uint64(2) {
+		if a := k.ack(); !a.OK || a.RequestID != id+1 {
+			t.Errorf("got %+v, want the answer to %d", a, id+1)
+		}
+	}
+	k.wantError(wire.CodeInvalidRequest)
+	k.wantEnd()
+}
+
 // A connection that completes its handshake while the server closes is closed too.
 func TestCloseMeetsNewConnections(t *testing.T) {
 	for range 5 {

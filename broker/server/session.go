@@ -71,6 +71,7 @@ func (s *session) run() {
 		if s.principal == nil {
 			s.rejected(end.refusal.Code)
 		}
+		s.out.settleAll()                                    // a client fails what is outstanding when it meets an error
 		_ = s.out.send(errorMessage(end.refusal, s.codes())) // a stream that is gone needs no answer
 	case errors.Is(err, errNotFelix) && s.principal == nil:
 		s.rejected(wire.CodeInvalidRequest)

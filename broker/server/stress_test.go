@@ -49,12 +49,23 @@ func TestHostileClientsAtRandom(t *testing.T) {
 			}
 		})
 	}
-	wg.Go(func() { h.churn(ctx, rand.New(rand.NewPCG(seed, clients)), slow) })
+	seen := make(map[*connection]bool)
+	wg.Go(func() { h.churn(ctx, rand.New(rand.NewPCG(seed, clients)), slow, seen) })
 	behave(ctx, t, h, time.Now().Add(2*time.Second))
 	cancel()
 	wg.Wait()
 
 	wantNothingLeft(t, h)
+	for c := range seen {
+		held := c.ingress.held() + c.arriving.held()
+		for _, lane := range c.budgets {
+			held += lane.held()
+		}
+		if held != 0 || c.subs != 0 || len(c.unauthenticated) != 0 {
+			t.Errorf("connection %d: %d bytes, %d subscriptions, %d unauthenticated streams left", c.id, held, c.subs, len(c.unauthenticated))
+		}
+	}
+	t.Logf("%d connections", len(seen))
 }
 
 // behave publishes and reads on a connection of its own, among the others, until a
@@ -89,10 +100,13 @@ func behave(ctx context.Context, t *testing.T, h *harness, until time.Time) {
 }
 
 // churn deletes and makes streams, holds commits, and ends subscriptions, until ctx
-// is over.
-func (h *harness) churn(ctx context.Context, r *rand.Rand, slow *heldLog) {
+// is over. It notes the connections that it sees.
+func (h *harness) churn(ctx context.Context, r *rand.Rand, slow *heldLog, seen map[*connection]bool) {
 	defer slow.release()
 	for ctx.Err() == nil {
+		for _, c := range h.server.open() {
+			seen[c] = true
+		}
 		if r.IntN(3) == 0 {
 			slow.release()
 		} else {
