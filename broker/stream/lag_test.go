@@ -156,26 +156,3 @@ func TestMemoryReaderLeavesTheRing(t *testing.T) {
 		t.Errorf("status %v after %d, end %+v", st, len(got), sub.End())
 	}
 }
-
-// Offsets beyond the mark may be readable for a moment while it moves. Losing a
-// reader that is there neither turns it back nor counts what is not lost.
-func TestLosingAReaderAheadOfTheMark(t *testing.T) {
-	l := &fakeLog{}
-	s := openShard(t, Config{Queue: smallQueue}, l)
-	sub := subscribe(t, s, SubscribeOptions{ID: 1, Offsets: true})
-	publish(s, "a")
-	l.commit()
-	publish(s, "b")
-	for _, f := range s.queue.inflight[0].frames { // the committer is on its way
-		s.tail.show(f.c, f.upTo, f.entries)
-	}
-	drain(t, sub)
-	if sub.next.Load() != 2 || s.Mark() != 1 {
-		t.Fatalf("next %d, mark %d: the case needs 2 and 1", sub.next.Load(), s.Mark())
-	}
-	sub.lose()
-	if i := sub.Info(); i.Next != 2 || i.Dropped != 0 {
-		t.Errorf("next %d dropped %d, want 2 and 0", i.Next, i.Dropped)
-	}
-	l.commit()
-}

@@ -1,5 +1,11 @@
 package stream
 
+import (
+	"math"
+
+	"felix.dev/felix/broker/wire"
+)
+
 // Status is the answer of Next.
 type Status uint8
 
@@ -20,7 +26,7 @@ func (s *Subscription) Next(maxBytes, pageBytes int) (Piece, Status) {
 			return Piece{}, st
 		}
 		if len(s.rest) > 0 {
-			if p, ok := s.piece(s.rest, maxBytes); ok {
+			if p, ok := s.piece(s.rest, math.MaxUint64, maxBytes); ok { // a page ends below the mark
 				s.hand(Behind)
 				return p, Ready
 			}
@@ -63,17 +69,20 @@ func (s *Subscription) Direct(maxBytes int) (Piece, bool) {
 func (s *Subscription) fromRing(mark uint64, maxBytes int) (Piece, Status, bool) {
 	c := s.cur.c
 	after := c.next.Load() // before visible: once it is set, visible is final
-	if vis := int(c.visible.Load()); s.cur.at < vis {
-		p, ok := s.piece(c.buf[s.cur.at:vis], maxBytes)
+	vis := int(c.visible.Load())
+	if s.cur.at < vis && !beyond(c.buf[s.cur.at:vis], mark) {
+		p, ok := s.piece(c.buf[s.cur.at:vis], mark, maxBytes)
 		if ok {
 			s.hand(Live)
 		}
 		return p, Ready, ok
 	}
 	switch {
+	case s.cur.at < vis: // shown by a commit that has not moved the mark yet
+		s.pass(mark)
+		return Piece{}, s.idle(mark), true
 	case after != nil:
 		s.cur = cursor{after, 0}
-		s.pass(after.base)
 	case c.evicted.Load():
 		s.cur = cursor{}
 	default:
@@ -81,6 +90,12 @@ func (s *Subscription) fromRing(mark uint64, maxBytes int) (Piece, Status, bool)
 		return Piece{}, s.idle(mark), true
 	}
 	return Piece{}, 0, false
+}
+
+// beyond says whether the frame that b starts with is not below the mark.
+func beyond(b []byte, mark uint64) bool {
+	f, err := wire.PeekOffsetFrame(b)
+	return err == nil && f.Base >= mark // of an error piece takes care
 }
 
 // enterRing goes live if the cursor is inside the ring.

@@ -15,8 +15,8 @@ type Piece struct {
 	entries int
 }
 
-// piece cuts whole frames off b, which starts at the cursor.
-func (s *Subscription) piece(b []byte, maxBytes int) (Piece, bool) {
+// piece cuts whole frames below the mark off b, which starts at the cursor.
+func (s *Subscription) piece(b []byte, mark uint64, maxBytes int) (Piece, bool) {
 	first, err := wire.PeekOffsetFrame(b)
 	if err != nil {
 		s.ended(EndFailed, err)
@@ -34,7 +34,7 @@ func (s *Subscription) piece(b []byte, maxBytes int) (Piece, bool) {
 		return s.alone(b[:first.Size], first)
 	}
 	p := Piece{size: first.Size, entries: 1, Records: int(first.Count), Next: first.Base + uint64(first.Count)}
-	for p.size < len(b) {
+	for p.size < len(b) && p.Next < mark {
 		f, err := wire.PeekOffsetFrame(b[p.size:])
 		if err != nil || p.size+f.Size > maxBytes || f.Base != p.Next || !s.owed(p.entries+1, p.size+f.Size) {
 			break
