@@ -42,7 +42,7 @@
 // # Files
 //
 //	broker.go, start.go, shutdown.go  a broker, its beginning and its end
-//	config.go, serverconfig.go        what it is told
+//	config.go, effective.go, serverconfig.go  what it is told, and what that comes to
 //	datadir.go, lock_*.go             the data directory and the right to it
 //	certificate.go, keys.go, dev.go   whom clients trust, whom it trusts, and both without setting anything up
 //	streams.go, served.go             the streams of the catalog, one stream as it is served

@@ -17,4 +17,11 @@
 //   - A frame that was cut by a deadline or an error is followed by nothing: the stream is reset.
 //   - FIN means over, RESET means resume: only a lag notice or a deleted stream ends in FIN.
 //   - Every feeder ends before Engine.Close returns.
+//
+// # Files
+//
+//	engine.go  settings, totals, and the start of a subscription
+//	feeder.go  one subscription to one QUIC stream, to its end
+//	park.go    feeders without a goroutine, and who serves them meanwhile
+//	lane.go    who wakes them: lanes, and a lane's group for each shard
 package egress

@@ -41,6 +41,8 @@
 //	answers.go     one stream: answers out     admission.go  bytes of publishes held
 //	route.go       name to stream, decided     refusal.go    errors to answers
 //	path.go        connections whose path is lost
+//	buffers.go     memory of frames            eventstream.go  where a feeder writes
+//	config.go      what it is told             selfsigned.go   a certificate of its own
 //	followed.go    files that are followed: certificate.go, clientauth.go
 //	auth.go, publish.go, publishjson.go, producer.go, subscribe.go, topology.go,
 //	shards.go, unsupported.go: a request kind each
