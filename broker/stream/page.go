@@ -44,6 +44,7 @@ func (s *Subscription) readPage(mark uint64, pageBytes int) (Status, bool) {
 		case errors.As(err, &old):
 			return s.ended(EndTooOld, err), true
 		case errors.As(err, &bad):
+			s.shard.damaged.Store(&damage{s.next.Load(), err})
 			return s.ended(EndCorrupt, err), true
 		case errors.Is(err, seglog.ErrClosed):
 			return s.ended(EndShutdown, err), true

@@ -1,12 +1,16 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"felix.dev/felix/broker/seglog"
+	"felix.dev/felix/broker/wire"
 )
 
 // openSegments opens a durable shard over a real log in dir; close ends both.
@@ -93,5 +97,43 @@ func TestProducersSurviveARestart(t *testing.T) {
 	}
 	if r := <-idempotent(s, 9, 40, "next"); r.Err != nil || r.Offset != 80 {
 		t.Errorf("the next one: %+v", r)
+	}
+}
+
+// A reader that comes to damage gets everything before it and an end; who comes back
+// to that offset is refused for good, and does not come back for ever.
+func TestDamageIsMetOnce(t *testing.T) {
+	dir := t.TempDir()
+	s, closeAll := openSegments(t, dir, Config{})
+	for range 40 {
+		mustPublish(t, s, string(make([]byte, 4<<10)))
+	}
+	closeAll()
+	name := filepath.Join(dir, fmt.Sprintf("%020d.log", 0))
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[30<<10] ^= 1
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, closeAll = openSegments(t, dir, Config{})
+	defer closeAll()
+	o := offered(1)
+	o.Start = earliest
+	sub := subscribe(t, s, o)
+	got, st := drain(t, sub)
+	end := sub.End()
+	if st != Ended || end.Reason != EndCorrupt || len(got) == 0 || end.Next != uint64(len(got)) {
+		t.Fatalf("status %v after %d records, end %+v", st, len(got), end)
+	}
+	var refused *Error
+	var damage *seglog.CorruptionError
+	if _, err := s.Subscribe(from(2, offered(0), end.Next)); !errors.As(err, &refused) || refused.Retry != wire.RetryFatal || !errors.As(err, &damage) {
+		t.Errorf("back at the damage: %v, want a refusal that says so", err)
+	}
+	if got, st := drain(t, subscribe(t, s, from(3, offered(0), 39))); len(got) != 1 || st != Idle {
+		t.Errorf("behind the damage: %d records, status %v", len(got), st)
 	}
 }

@@ -16,9 +16,10 @@ type Shard struct {
 	cfg Config
 	log Log // nil: memory
 
-	mark   atomic.Uint64         // committed: readers stop here
-	failed atomic.Pointer[Error] // the log is poisoned
-	tail   *tail
+	mark    atomic.Uint64          // committed: readers stop here
+	failed  atomic.Pointer[Error]  // the log is poisoned
+	damaged atomic.Pointer[damage] // the last place where the log could not be read
+	tail    *tail
 
 	queue queue
 

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"sort"
 
 	"felix.dev/felix/broker/wire"
@@ -35,6 +36,9 @@ func (s *Shard) Subscribe(o SubscribeOptions) (*Subscription, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d := s.damaged.Load(); d != nil && d.offset == start {
+		return nil, d.refusal()
+	}
 	sub.start, sub.live, sub.idleAt = start, mark, mark
 	sub.next.Store(start)
 	s.subs.byID[o.ID] = sub
@@ -65,6 +69,21 @@ func (s *Shard) resolve(w wire.Start, mark uint64) (uint64, error) {
 		return w.Offset, nil
 	default:
 		return mark, nil
+	}
+}
+
+// damage is where a reader met a log that cannot be read on.
+type damage struct {
+	offset uint64
+	err    error
+}
+
+// refusal is for readers that would begin at the damage: those who were ended there
+// come back to it, and would for ever.
+func (d *damage) refusal() *Error {
+	return &Error{
+		Code: wire.CodeStorage, Retry: wire.RetryFatal, Err: d.err,
+		Message: fmt.Sprintf("the log is damaged at offset %d and cannot be read from there", d.offset),
 	}
 }
 
