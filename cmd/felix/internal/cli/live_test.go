@@ -186,6 +186,7 @@ func TestSubSlow(t *testing.T) {
 	}
 
 	// With --no-resume the same is an error that says where to go on.
+	waitUntil(t, "the first reader is gone", func() bool { return h.readers(t) == 0 }) // or it would count as the next one
 	sub = h.start(t.Context(), nil, blocked{h, t, input.String()}, "sub", "small", "--no-resume", "-n", fmt.Sprint(records))
 	waitUntil(t, "a reader", func() bool { return h.readers(t) == 1 })
 	h.start(t.Context(), nil, nil, "pub", "small", "first").wait(t, 0)
