@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -138,11 +139,19 @@ func openShard(t *testing.T, cfg Config, l *fakeLog) *Shard {
 		if l != nil && !l.auto {
 			l.commit()
 		}
-		if err := s.Close(t.Context(), EndShutdown); err != nil {
-			t.Error(err)
-		}
+		closeShard(t, s, EndShutdown)
 	})
 	return s
+}
+
+// closeShard closes s with patience: in a cleanup the test's own context is over.
+func closeShard(t *testing.T, s *Shard, reason EndReason) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	defer cancel()
+	if err := s.Close(ctx, reason); err != nil {
+		t.Error(err)
+	}
 }
 
 func records(payloads ...string) wire.Records {

@@ -33,9 +33,7 @@ func openSegments(t *testing.T, dir string, cfg Config) (s *Shard, closeAll func
 		t.Fatal(err)
 	}
 	return s, func() {
-		if err := s.Close(t.Context(), EndShutdown); err != nil {
-			t.Error(err)
-		}
+		closeShard(t, s, EndShutdown)
 		if err := log.Close(); err != nil {
 			t.Error(err)
 		}
