@@ -2,7 +2,10 @@
 # scratch, no shell, no certificates of others, and nothing that runs as root.
 #
 #   make image
-#   docker run --read-only -v felix-data:/data -p 5000:5000/udp -p 127.0.0.1:5001:5001 felix:VERSION
+#   docker run --read-only -v felix-data:/data -v /etc/felix:/etc/felix:ro -p 5000:5000/udp -p 127.0.0.1:5001:5001 \
+#     felix:VERSION serve --data /data --config /etc/felix/broker.yaml --admin :5001
+#
+# docs/configuration.md says what is in /etc/felix. The default command alone knows nobody's keys, and refuses to start.
 
 FROM golang:1.26 AS build
 WORKDIR /src
