@@ -18,6 +18,8 @@ type fakeLog struct {
 	hooks Hooks
 	auto  bool
 
+	committing sync.Mutex
+
 	mu      sync.Mutex
 	records []seglog.Record
 	first   uint64
@@ -48,14 +50,25 @@ func (l *fakeLog) Append(rs []seglog.Record) error {
 		l.records = append(l.records, r)
 		l.next += uint64(r.Count)
 	}
+	auto := l.auto
 	l.mu.Unlock()
-	if l.auto {
+	if auto {
 		l.commit()
 	}
 	return nil
 }
 
+// release commits what is there and, from now on, whatever comes.
+func (l *fakeLog) release() {
+	l.mu.Lock()
+	l.auto = true
+	l.mu.Unlock()
+	l.commit()
+}
+
 func (l *fakeLog) commit() {
+	l.committing.Lock() // as a log does, from one goroutine at a time
+	defer l.committing.Unlock()
 	l.mu.Lock()
 	n := l.next
 	l.mu.Unlock()
@@ -136,8 +149,8 @@ func openShard(t *testing.T, cfg Config, l *fakeLog) *Shard {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if l != nil && !l.auto {
-			l.commit()
+		if l != nil {
+			l.release()
 		}
 		closeShard(t, s, EndShutdown)
 	})

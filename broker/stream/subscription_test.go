@@ -329,7 +329,7 @@ func TestReadersStopAtTheMark(t *testing.T) {
 			for range hidden {
 				s.StartGeneration([]byte("g"), func(Result) {}) // a new chunk follows
 			}
-			for range claimPublishes + 1 {
+			for range claimPublishes + 1 - hidden { // two claims in all
 				publish(s, "b")
 			}
 			for _, c := range s.queue.inflight {
