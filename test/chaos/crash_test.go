@@ -112,6 +112,10 @@ func TestKillUnderLoad(t *testing.T) {
 			acked[at] = k.ackedEnd()
 		}
 		p.inspect(false)
+		for rng.IntN(3) == 0 { // nor does a kill in the middle of the repair do harm
+			p.startInVain(time.Duration(rng.Int64N(int64(40 * time.Millisecond))))
+			p.inspect(false)
+		}
 		p.start()
 		for _, s := range streams {
 			for i, shard := range p.shards(s.name) {

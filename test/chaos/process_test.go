@@ -159,16 +159,7 @@ func freeTCP(t *testing.T) string {
 // start runs the broker and waits until it serves.
 func (p *process) start() {
 	p.t.Helper()
-	cmd := exec.Command(p.felix, "serve", "--config", filepath.Join(p.dir, "broker.yaml"), "--log-format", "text")
-	cmd.Stdout, cmd.Stderr = p.log, p.log
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.cmd, p.exited = cmd, make(chan struct{})
-	go func() {
-		p.err = cmd.Wait()
-		close(p.exited)
-	}()
+	p.run()
 	p.until("the broker serves", func() bool {
 		select {
 		case <-p.exited:
@@ -180,6 +171,33 @@ func (p *process) start() {
 		r, err := p.http().Readiness(ctx)
 		return err == nil && r.Ready
 	})
+}
+
+// startInVain runs the broker and kills it while it may still be opening its logs.
+func (p *process) startInVain(after time.Duration) {
+	p.t.Helper()
+	p.run()
+	select {
+	case <-time.After(after):
+	case <-p.exited:
+		p.t.Fatalf("the broker ended by itself: %v", p.err)
+	}
+	p.kill()
+}
+
+// run starts the process.
+func (p *process) run() {
+	p.t.Helper()
+	cmd := exec.Command(p.felix, "serve", "--config", filepath.Join(p.dir, "broker.yaml"), "--log-format", "text")
+	cmd.Stdout, cmd.Stderr = p.log, p.log
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd, p.exited = cmd, make(chan struct{})
+	go func() {
+		p.err = cmd.Wait()
+		close(p.exited)
+	}()
 }
 
 // until polls for a condition.
