@@ -84,7 +84,8 @@ type Config struct {
 	MaxUnauthenticated int
 	// MaxSubscriptions bounds the subscriptions of a connection (1024).
 	MaxSubscriptions int
-	// AuthTimeout ends a connection none of whose streams has authenticated (10 s).
+	// AuthTimeout ends a connection none of whose streams has authenticated (10 s). While
+	// three quarters of MaxConnections are taken newcomers have a tenth of it.
 	AuthTimeout time.Duration
 	// IdleTimeout ends a connection that is silent (30 s); keep-alives are sent at a
 	// third of it.

@@ -24,6 +24,9 @@ const (
 	// authenticated, in multiples of those that are read meanwhile: each costs some
 	// kilobytes, and one frame opens thousands.
 	earlyStreams = 16
+	// crowdedShare is the part of the time to authenticate that a newcomer has while
+	// most places are taken, so that strangers cannot keep them from those who would.
+	crowdedShare = 10
 )
 
 // connection is one client connection and everything on it.
@@ -66,7 +69,11 @@ func newConnection(s *Server, qc *quic.Conn) *connection {
 
 // run serves the connection until it is gone and nothing of it is left.
 func (c *connection) run() {
-	deadline := time.AfterFunc(c.srv.cfg.AuthTimeout, c.authTimeout)
+	patience := c.srv.cfg.AuthTimeout
+	if c.srv.gate.crowded() {
+		patience /= crowdedShare
+	}
+	deadline := time.AfterFunc(patience, c.authTimeout)
 	defer deadline.Stop()
 	var accepting sync.WaitGroup
 	accepting.Go(func() {

@@ -23,14 +23,14 @@ func TestDeletedStreamsAreForgotten(t *testing.T) {
 	h.memory("gone", 1, func(c *stream.Config) { c.TailBytes = 64 << 20 })
 	before := heap()
 	payload := strings.Repeat("x", 1<<20)
-	for i := range 24 {
+	for i := range 12 {
 		k.publish(publish(uint64(i), "gone", payload))
 		k.ack()
 	}
-	if held := heap() - before; held < 20<<20 {
+	if held := heap() - before; held < 10<<20 {
 		t.Fatalf("the stream holds %d bytes", held)
 	}
 	h.remove("gone")
-	eventually(t, "its memory is given back", func() bool { return heap()-before < 8<<20 })
+	eventually(t, "its memory is given back", func() bool { return heap()-before < 4<<20 })
 	k.alive()
 }

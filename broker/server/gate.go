@@ -107,6 +107,13 @@ func (g *gate) leave(p *pass) {
 	}
 }
 
+// crowded says that three quarters of the places are taken.
+func (g *gate) crowded() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.total*4 > g.max*3
+}
+
 func (g *gate) connections() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -260,6 +260,28 @@ func TestPatienceRunsOutOnce(t *testing.T) {
 	}
 }
 
+// Strangers who take up the places are given less time to say who they are.
+func TestStrangersHaveLittleTimeWhenItIsCrowded(t *testing.T) {
+	const patience = 10 * time.Second
+	h := start(t, func(c *Config) { c.MaxConnections, c.MaxConnectionsPerAddress, c.AuthTimeout = 8, 8, patience })
+	early := h.dial()
+	h.dial().authed()
+	for range 3 {
+		h.dial()
+	}
+	begun := time.Now()
+	h.dial()
+	late := h.dial() // the seventh: more than three quarters are taken
+	if code := late.closeCode(); code != closeAuthTimeout || time.Since(begun) > patience/2 {
+		t.Errorf("close code %d after %s", code, time.Since(begun))
+	}
+	select {
+	case <-early.conn.Context().Done():
+		t.Error("who came before was closed as well")
+	default:
+	}
+}
+
 // What ends a stream comes after the answers that are owed on it: a client fails
 // whatever is outstanding when it meets another frame.
 func TestOwedAnswersComeBeforeTheEnd(t *testing.T) {

@@ -68,6 +68,44 @@ func TestHostileClientsAtRandom(t *testing.T) {
 	t.Logf("%d connections", len(seen))
 }
 
+// A server that closes in the middle of it all ends in time, and leaves nothing.
+func TestShutdownUnderAttack(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	h := startWith(t, egress.Config{SlowConsumerTimeout: 2 * time.Second}, func(c *Config) {
+		c.AuthTimeout, c.AnswerTimeout, c.EventStreamWait = time.Minute, time.Minute, time.Minute
+		c.ConnectionIngressBytes, c.ShardIngressBytes = 192<<10, 96<<10
+	})
+	for _, name := range []string{"plain", "churn", "block"} {
+		h.memory(name, 2, nil)
+	}
+	h.held("slow")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			for ctx.Err() == nil {
+				dial, stop := context.WithTimeout(ctx, time.Second)
+				newHostile(h, r).run(dial)
+				stop()
+			}
+		})
+	}
+	time.Sleep(300 * time.Millisecond)
+	begun := time.Now()
+	h.stop()
+	if took := time.Since(begun); took > answersEnd+readersEnd+2*time.Second {
+		t.Errorf("took %s", took)
+	}
+	cancel()
+	wg.Wait()
+	if st := h.server.Stats(); st.Streams != 0 || st.IngressBytes != 0 || h.server.owed.Load() != 0 || len(h.server.open()) != 0 {
+		t.Errorf("left: %+v", st)
+	}
+}
+
 // behave publishes and reads on a connection of its own, among the others, until a
 // time and until it was served often enough; ctx is the end of its patience.
 func behave(ctx context.Context, t *testing.T, h *harness, until time.Time) {
@@ -202,7 +240,11 @@ func (c *hostile) run(ctx context.Context) {
 		InitialConnectionReceiveWindow: 2 * window, MaxConnectionReceiveWindow: 2 * window,
 		MaxIncomingUniStreams: int64(c.rand.IntN(24)) - 1,
 	}
-	dial, cancel := context.WithTimeout(c.h.t.Context(), testWait) // a dial that is given up lasts for seconds
+	wait := testWait // a dial that is given up lasts for seconds
+	if c.h.server.draining.Load() {
+		wait = time.Millisecond
+	}
+	dial, cancel := context.WithTimeout(c.h.t.Context(), wait)
 	defer cancel()
 	conn, err := quic.DialAddr(dial, c.h.server.Addr().String(), clientTLS(), cfg)
 	if err != nil {
