@@ -84,7 +84,7 @@ func endsOf(v *served) []uint64 {
 	for i := range ends {
 		ends[i] = math.MaxUint64 / 4
 		if i < len(v.shards) {
-			ends[i] = max(v.shards[i].Mark(), starts[i])
+			ends[i] = max(v.shards[i].Written(), starts[i])
 		} else if v.entry.Spec.Durability == catalog.Memory {
 			ends[i] = starts[i] // its reserved mark
 		}

@@ -108,6 +108,15 @@ func (s *Shard) refusing() error {
 // Mark is the committed mark: the offset after the last readable record.
 func (s *Shard) Mark() uint64 { return s.mark.Load() }
 
+// Written is the offset after the last record that was written, committed or not: what
+// lies below may have been or may yet be told to a publisher.
+func (s *Shard) Written() uint64 {
+	if s.log == nil {
+		return s.Mark()
+	}
+	return max(s.Mark(), s.log.Next())
+}
+
 // Oldest is the first offset that can still be read.
 func (s *Shard) Oldest() uint64 {
 	if s.log != nil {
