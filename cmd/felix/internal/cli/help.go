@@ -125,7 +125,7 @@ func reflow(text string, width int) string {
 			b.WriteString("\n")
 		}
 		line := ""
-		for _, next := range strings.Split(paragraph, "\n") {
+		for next := range strings.SplitSeq(paragraph, "\n") {
 			if strings.HasPrefix(next, "  ") || line == "" {
 				if line != "" {
 					fmt.Fprintln(&b, hanging(line, width))

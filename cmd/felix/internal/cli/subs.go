@@ -104,7 +104,7 @@ func (a *app) printReaders(o *subsOptions, list admin.SubscriptionList) error {
 		return printAs(a.env.Stdout, o.output.value, list, nil)
 	}
 	if len(list.Subscriptions) == 0 {
-		fmt.Fprintln(a.env.Stderr, "nobody reads")
+		fmt.Fprintln(a.env.Stderr, "nobody reads, as far as this token may see")
 		return nil
 	}
 	style := term.NewStyle(a.env.Stdout, a.env.Sources.Getenv)

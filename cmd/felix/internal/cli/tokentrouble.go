@@ -16,7 +16,8 @@ import (
 // not tell strangers why; their log does.
 func explainRefusal(s *settings.Settings, err error) error {
 	refused, ok := errors.AsType[*client.Error](err)
-	if !(ok && refused.Code == wire.CodeUnauthenticated) && !errors.Is(err, &admin.Error{Code: admin.CodeUnauthenticated}) {
+	unknown := ok && refused.Code == wire.CodeUnauthenticated || errors.Is(err, &admin.Error{Code: admin.CodeUnauthenticated})
+	if !unknown {
 		return err
 	}
 	why := tokenTrouble(s, time.Now())
