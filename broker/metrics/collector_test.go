@@ -77,8 +77,11 @@ func gather(t *testing.T, reg *prometheus.Registry, names ...string) []string {
 
 func TestScrape(t *testing.T) {
 	src := &fakeSource{
-		state: State{Ready: true, Connections: 3, StreamsOpen: 7, IngressBytes: 100, Egress: EgressTotals{Bytes: 50, Records: 4, Writes: 3, Wakeups: 2},
-			CertificateExpiry: time.Unix(1_800_000_000, 0)},
+		state: State{
+			Ready: true, Connections: 3, StreamsOpen: 7, IngressBytes: 100,
+			Egress:            EgressTotals{Bytes: 50, Records: 4, Writes: 3, Wakeups: 2},
+			CertificateExpiry: time.Unix(1_800_000_000, 0),
+		},
 		streams: []StreamState{
 			{Stream: "t/n/a", LogBytes: 10, TailBytes: 1, Records: 5, DroppedRecords: 2},
 			{Stream: "t/n/b", LogBytes: 20, TailBytes: 2, Problems: []Problem{ProblemFull, ProblemFull, ProblemDamaged}},
