@@ -16,6 +16,7 @@
 //   - A cursor moves only after its bytes were accepted by the QUIC stream.
 //   - A frame that was cut by a deadline or an error is followed by nothing: the stream is reset.
 //   - FIN means over, RESET means resume: only a lag notice or a deleted stream ends in FIN.
+//   - What a feeder has of its own beyond 256 KiB is counted before it is allocated.
 //   - Every feeder ends before Engine.Close returns.
 //
 // # Files
@@ -23,5 +24,6 @@
 //	engine.go  settings, totals, and the start of a subscription
 //	feeder.go  one subscription to one QUIC stream, to its end
 //	park.go    feeders without a goroutine, and who serves them meanwhile
+//	large.go   memory for large frames
 //	lane.go    who wakes them: lanes, and a lane's group for each shard
 package egress

@@ -44,6 +44,10 @@ type Config struct {
 	MaxBytesPerConnection int64
 	// PieceBytes is the size of one Write under load (32 KiB).
 	PieceBytes int
+	// LargeBytes bounds what all subscriptions together hold of frames above 256 KiB
+	// that are read from the log or converted (512 MiB), and a quarter of it what those
+	// of a connection do: the others wait.
+	LargeBytes int64
 	// LaneBytes bounds what a lane's subscriptions have under way from the ring
 	// (64 MiB): with many subscriptions pieces get smaller, down to 4 KiB.
 	LaneBytes int64
@@ -70,6 +74,9 @@ func (c *Config) setDefaults() {
 	if c.PieceBytes == 0 {
 		c.PieceBytes = 32 << 10
 	}
+	if c.LargeBytes == 0 {
+		c.LargeBytes = 512 << 20
+	}
 	if c.LaneBytes == 0 {
 		c.LaneBytes = 64 << 20
 	}
@@ -94,6 +101,7 @@ func (c *Config) Validate() error {
 	check(c.SlowConsumerTimeout >= 0, "slow consumer timeout", c.SlowConsumerTimeout)
 	check(c.MaxBytesPerConnection >= 0, "bytes per connection", c.MaxBytesPerConnection)
 	check(c.PieceBytes == 0 || c.PieceBytes >= minPiece, "piece bytes", c.PieceBytes)
+	check(c.LargeBytes >= 0, "bytes of large frames", c.LargeBytes)
 	check(c.LaneBytes >= 0, "lane bytes", c.LaneBytes)
 	return errors.Join(errs...)
 }
@@ -104,6 +112,7 @@ type Engine struct {
 	lanes   []*lane
 	robin   atomic.Uint64
 	feeders sync.WaitGroup
+	large   *room
 	stats   counters
 }
 
@@ -118,7 +127,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
-	e := &Engine{cfg: cfg}
+	e := &Engine{cfg: cfg, large: newRoom(cfg.LargeBytes)}
 	for range cfg.Lanes {
 		e.lanes = append(e.lanes, newLane())
 	}
@@ -154,13 +163,15 @@ func (e *Engine) Close() {
 type Conn struct {
 	id    uint64
 	limit int64
+	large *room
 	subs  atomic.Int64
 	lane  atomic.Pointer[lane]
 }
 
 // NewConn makes the share of a connection.
 func (e *Engine) NewConn(id uint64) *Conn {
-	return &Conn{id: id, limit: e.cfg.MaxBytesPerConnection}
+	limit := e.cfg.MaxBytesPerConnection
+	return &Conn{id: id, limit: limit, large: newRoom(min(limit, e.cfg.LargeBytes/largeShare))}
 }
 
 // Subscriptions is how many are running on the connection.

@@ -24,8 +24,10 @@ type feeder struct {
 	end    func(stream.End)
 	unhook func() bool // gives up the notice that w's context ends
 
-	place    place     // guarded by group.mu
-	deadline time.Time // the one that is set on w
+	place    place              // guarded by group.mu
+	waiting  context.CancelFunc // ends a wait for memory; guarded by group.mu
+	granted  int                // memory for a large frame that it holds
+	deadline time.Time          // the one that is set on w
 }
 
 // run is the feeder's goroutine, from when there is something to do until it parks or
@@ -44,11 +46,12 @@ func (f *feeder) feed() (e stream.End, over bool) {
 			return f.cut(stream.EndCancelled, context.Cause(ctx)), true
 		}
 		piece := f.lane.pieceBytes(cfg)
-		p, status := f.sub.Next(piece, f.conn.pageBytes(piece))
+		p, status := f.sub.Next(piece, max(f.conn.pageBytes(piece), f.granted))
 		switch status {
 		case stream.Ended:
 			return f.sub.End(), true
 		case stream.Idle:
+			f.giveLarge() // it was granted for what was lost
 			if f.park() {
 				return stream.End{}, false
 			}
@@ -58,6 +61,12 @@ func (f *feeder) feed() (e stream.End, over bool) {
 			}
 			f.sub.Advance(p)
 			f.engine.wrote(len(p.Bytes), p.Records)
+			if !f.sub.HoldsLarge() {
+				f.giveLarge()
+			}
+		case stream.Large:
+			f.giveLarge() // nobody waits for some with some
+			f.takeLarge(f.sub.Need())
 		}
 	}
 }
@@ -67,6 +76,7 @@ func (f *feeder) leave(e stream.End) {
 	f.unhook()
 	f.lane.leave(f.group, f.sub.Shard())
 	f.sub.Close()
+	f.giveLarge()
 	f.conn.subs.Add(-1)
 	f.end(e)
 	f.engine.feeders.Done()

@@ -40,6 +40,9 @@ func (f *feeder) poke() {
 	g := f.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if f.waiting != nil {
+		f.waiting()
+	}
 	if f.place != parked { // whoever has it looks before it is parked
 		return
 	}

@@ -27,6 +27,9 @@ type Page struct {
 	// only hidden records were there. Empty with Next equal to it: nothing below limit.
 	Frames  []byte
 	Records int // frames in Frames
+	// Need is set, without Frames, if the next frame is large and the reader wants to
+	// be asked: it is read with a maxBytes of Need.
+	Need int
 }
 
 // Cursor reads a log in order. It remembers where it is, so that reading on costs
@@ -34,6 +37,10 @@ type Page struct {
 // remove what it points at, the next Read then returns a *TooOldError. It needs no
 // Close, and belongs to one goroutine at a time.
 type Cursor struct {
+	// AskAbove is the largest frame, in bytes, that is read although it is above the
+	// maxBytes of a Read. 0: any is. Set it before the first Read.
+	AskAbove int
+
 	l    *Log
 	next uint64 // offset to deliver next
 
@@ -166,6 +173,10 @@ func (c *Cursor) readSegment(f vfs.File, limit uint64, maxBytes int, buf *[]byte
 		case need > 0:
 			if c.pos+need > end || int64(len(raw)) < min(window, end-c.pos) && need <= window {
 				return false, c.damage(errShort)
+			}
+			if c.AskAbove > 0 && need > int64(max(maxBytes, c.AskAbove)) {
+				page.Need = int(need)
+				return true, nil
 			}
 			window = max(window, need)
 		}

@@ -185,6 +185,40 @@ func TestAppendRefusesWrongRecords(t *testing.T) {
 }
 
 // A read that fails for the disk's reasons can be tried again and loses nothing.
+// A reader that wants to be asked gets no large frame unasked, also behind hidden
+// records, and gets it when it says that it has room.
+func TestReadAsks(t *testing.T) {
+	const large = 300 << 10
+	l, _ := mustOpen(t, Config{FS: faultfs.New(1), Dir: diskDir})
+	mustAppend(t, l, batch(0, 1, 10), generation(1), batch(2, 1, large), batch(3, 1, 10))
+	c := l.NewCursor(0)
+	c.AskAbove = 256 << 10
+	read := func(maxBytes int) Page {
+		t.Helper()
+		p, err := c.Read(4, maxBytes, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if p := read(100); p.Next != 1 || p.Records != 1 || p.Need != 0 {
+		t.Errorf("the small frame before it: %d records up to %d, need %d", p.Records, p.Next, p.Need)
+	}
+	p := read(100)
+	if p.Next != 2 || p.Records != 0 || len(p.Frames) != 0 || p.Need < large || p.Need > large+1000 {
+		t.Fatalf("the large frame: %d records up to %d, need %d", p.Records, p.Next, p.Need)
+	}
+	if again := read(p.Need - 1); again.Next != 2 || again.Need != p.Need {
+		t.Errorf("without enough room: up to %d, need %d", again.Next, again.Need)
+	}
+	if p := read(p.Need); p.Next != 3 || p.Records != 1 || p.Need != 0 || cap(p.Frames) > large+1000 {
+		t.Errorf("with room: %d records up to %d, need %d, %d bytes taken", p.Records, p.Next, p.Need, cap(p.Frames))
+	}
+	if p := read(100); p.Next != 4 || p.Records != 1 {
+		t.Errorf("the small frame behind it: %d records up to %d", p.Records, p.Next)
+	}
+}
+
 func TestReadErrorsAreTemporary(t *testing.T) {
 	d := newDisk(t)
 	l, _ := mustOpen(t, d.config())

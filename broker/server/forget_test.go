@@ -1,7 +1,6 @@
 package server
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 
@@ -13,24 +12,17 @@ import (
 func TestDeletedStreamsAreForgotten(t *testing.T) {
 	h := start(t, nil)
 	k := h.dial().authed()
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC() // what was pooled is gone with the second
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	h.memory("gone", 1, func(c *stream.Config) { c.TailBytes = 64 << 20 })
-	before := heap()
+	before := heapInUse()
 	payload := strings.Repeat("x", 1<<20)
 	for i := range 12 {
 		k.publish(publish(uint64(i), "gone", payload))
 		k.ack()
 	}
-	if held := heap() - before; held < 10<<20 {
+	if held := heapInUse() - before; held < 10<<20 {
 		t.Fatalf("the stream holds %d bytes", held)
 	}
 	h.remove("gone")
-	eventually(t, "its memory is given back", func() bool { return heap()-before < 4<<20 })
+	eventually(t, "its memory is given back", func() bool { return heapInUse()-before < 4<<20 })
 	k.alive()
 }

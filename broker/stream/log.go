@@ -32,7 +32,11 @@ func Segments(l *seglog.Log) Log { return segments{l} }
 
 type segments struct{ *seglog.Log }
 
-func (s segments) Reader(from uint64) Reader { return s.NewCursor(from) }
+func (s segments) Reader(from uint64) Reader {
+	c := s.NewCursor(from)
+	c.AskAbove = largePiece
+	return c
+}
 
 // appendError says what a failed append means to the publishers in it: nothing of
 // it was written, so that sending again is safe, unless the log is poisoned. Then

@@ -16,14 +16,25 @@ const (
 	Idle
 	// Ended is over: see Subscription.End.
 	Ended
+	// Large needs memory of its own for the next frame, much of it: call Next again
+	// with that many pageBytes, see Subscription.Need.
+	Large
 )
 
+// largePiece is how much memory of its own a reader takes for a frame without asking.
+const largePiece = 256 << 10
+
 // Next gives the next piece of at most maxBytes, or one whole frame if that is
-// larger. pageBytes bounds what is read from the log at once.
+// larger. pageBytes bounds what is read from the log at once, and what a frame in
+// another form takes, unless that is small.
 func (s *Subscription) Next(maxBytes, pageBytes int) (Piece, Status) {
+	s.need, s.own = 0, max(pageBytes, largePiece)
 	for {
 		if st, over := s.checkEnd(); over {
 			return Piece{}, st
+		}
+		if s.need > 0 {
+			return Piece{}, Large
 		}
 		if len(s.rest) > 0 {
 			if p, ok := s.piece(s.rest, math.MaxUint64, maxBytes); ok { // a page ends below the mark
@@ -50,6 +61,9 @@ func (s *Subscription) Next(maxBytes, pageBytes int) (Piece, Status) {
 		}
 	}
 }
+
+// Need is how many pageBytes Next takes after it said Large.
+func (s *Subscription) Need() int { return s.need }
 
 // Direct gives all that is there if it lies in the ring and is at most maxBytes. It
 // is for whoever serves an idle subscription in its feeder's stead; it never reads
@@ -137,6 +151,7 @@ func (s *Subscription) Advance(p Piece) {
 	} else {
 		s.cur.at += p.size
 	}
+	s.dropLarge()
 	s.checkLag()
 	if s.queue.OnFull == Block {
 		s.shard.blockers.signal()

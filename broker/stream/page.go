@@ -51,6 +51,11 @@ func (s *Subscription) readPage(mark uint64, pageBytes int) (Status, bool) {
 		}
 		return s.ended(EndFailed, err), true
 	}
+	if p.Need > 0 {
+		s.pass(p.Next)
+		s.need = p.Need
+		return 0, false
+	}
 	if len(p.Frames) == 0 {
 		if p.Next <= s.next.Load() {
 			return s.ended(EndFailed, errEmptyPage), true
@@ -63,6 +68,19 @@ func (s *Subscription) readPage(mark uint64, pageBytes int) (Status, bool) {
 }
 
 var errEmptyPage = errors.New("stream: the log gave an empty page below the committed mark")
+
+// dropLarge gives up the memory that a large frame took, once that is written.
+func (s *Subscription) dropLarge() {
+	if len(s.rest) == 0 && cap(s.page) > keptPage {
+		s.page, s.rest = nil, nil
+	}
+	if cap(s.conv) > keptPage {
+		s.conv = nil
+	}
+}
+
+// HoldsLarge says whether the memory that Need told of is still in use.
+func (s *Subscription) HoldsLarge() bool { return cap(s.page) > keptPage || cap(s.conv) > keptPage }
 
 func (s *Subscription) releasePage() {
 	if s.page == nil {

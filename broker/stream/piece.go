@@ -30,7 +30,11 @@ func (s *Subscription) piece(b []byte, mark uint64, maxBytes int) (Piece, bool) 
 		s.lose()
 		return Piece{}, false
 	}
-	if s.into || (s.skip > 0 && s.opts.Skips && s.opts.Offsets) {
+	alone := s.into || (s.skip > 0 && s.opts.Skips && s.opts.Offsets)
+	if (alone || !s.opts.Offsets) && s.wants(first.Size) {
+		return Piece{}, false
+	}
+	if alone {
 		return s.alone(b[:first.Size], first)
 	}
 	p := Piece{size: first.Size, entries: 1, Records: int(first.Count), Next: first.Base + uint64(first.Count)}
@@ -49,6 +53,21 @@ func (s *Subscription) piece(b []byte, mark uint64, maxBytes int) (Piece, bool) 
 		p.Bytes = s.plain(p.Bytes)
 	}
 	return p, true
+}
+
+// wants says that a copy of a frame needs more memory than the reader may take.
+func (s *Subscription) wants(size int) bool {
+	if size <= largePiece {
+		return false
+	}
+	if len(s.rest) > 0 { // beside the page
+		size += cap(s.page)
+	}
+	if size <= s.own {
+		return false
+	}
+	s.need = size
+	return true
 }
 
 // alone is a piece of one frame that cannot go out as it stands: it is entered in

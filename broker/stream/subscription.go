@@ -60,6 +60,8 @@ type Subscription struct {
 	page   []byte // the buffer under rest
 	log    Reader // where it reads on in the log
 	conv   []byte // a frame in another form
+	own    int    // bytes that page and conv may take
+	need   int    // bytes that they would have to take
 	into   bool   // the next frame is entered in its middle
 	skip   uint64 // hidden offsets passed and not yet reported
 	idleAt uint64 // the mark when Next said Idle
