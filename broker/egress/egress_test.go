@@ -467,11 +467,16 @@ func TestLaneAssignment(t *testing.T) {
 }
 
 func TestSharesAreEqualAndBounded(t *testing.T) {
-	c := &Conn{limit: 1 << 20}
-	for subs, want := range map[int64]int{1: maxPage, 4: maxPage, 16: 64 << 10, 1000: 32 << 10} {
-		c.subs.Store(subs)
-		if got := c.pageBytes(32 << 10); got != want {
-			t.Errorf("%d subscriptions: %d bytes a page, want %d", subs, got, want)
+	all := &shares{limit: 64 << 20}
+	c := &Conn{pages: shares{limit: 1 << 20}, all: all}
+	for _, tt := range []struct {
+		here, everywhere int64
+		want             int
+	}{{1, 1, maxPage}, {4, 4, maxPage}, {16, 16, 64 << 10}, {1000, 1000, 32 << 10}, {4, 512, 128 << 10}, {16, 10_000, 32 << 10}} {
+		c.pages.subs.Store(tt.here)
+		all.subs.Store(tt.everywhere)
+		if got := c.pageBytes(32 << 10); got != tt.want {
+			t.Errorf("%d of %d subscriptions: %d bytes a page, want %d", tt.here, tt.everywhere, got, tt.want)
 		}
 	}
 }

@@ -40,8 +40,9 @@ type Config struct {
 	// SlowConsumerTimeout is how long a write may make no progress (30 s).
 	SlowConsumerTimeout time.Duration
 	// MaxBytesPerConnection bounds what is read for a connection and not yet taken
-	// by QUIC (256 MiB), in equal shares of its subscriptions.
-	MaxBytesPerConnection int64
+	// by QUIC (256 MiB), in equal shares of its subscriptions, and MaxBytes does so for
+	// all connections (1 GiB).
+	MaxBytesPerConnection, MaxBytes int64
 	// PieceBytes is the size of one Write under load (32 KiB).
 	PieceBytes int
 	// LargeBytes bounds what all subscriptions together hold of frames above 256 KiB
@@ -70,6 +71,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.MaxBytesPerConnection == 0 {
 		c.MaxBytesPerConnection = 256 << 20
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 1 << 30
 	}
 	if c.PieceBytes == 0 {
 		c.PieceBytes = 32 << 10
@@ -100,6 +104,7 @@ func (c *Config) Validate() error {
 	check(c.Policy <= RoundRobinPin, "lane policy", c.Policy)
 	check(c.SlowConsumerTimeout >= 0, "slow consumer timeout", c.SlowConsumerTimeout)
 	check(c.MaxBytesPerConnection >= 0, "bytes per connection", c.MaxBytesPerConnection)
+	check(c.MaxBytes >= 0, "bytes", c.MaxBytes)
 	check(c.PieceBytes == 0 || c.PieceBytes >= minPiece, "piece bytes", c.PieceBytes)
 	check(c.LargeBytes >= 0, "bytes of large frames", c.LargeBytes)
 	check(c.LaneBytes >= 0, "lane bytes", c.LaneBytes)
@@ -113,8 +118,17 @@ type Engine struct {
 	robin   atomic.Uint64
 	feeders sync.WaitGroup
 	large   *room
+	pages   shares
 	stats   counters
 }
+
+// shares are equal parts of what all subscriptions may read ahead.
+type shares struct {
+	limit int64
+	subs  atomic.Int64
+}
+
+func (s *shares) each() int64 { return s.limit / max(s.subs.Load(), 1) }
 
 type counters struct{ bytes, records, writes atomic.Uint64 }
 
@@ -127,7 +141,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
-	e := &Engine{cfg: cfg, large: newRoom(cfg.LargeBytes)}
+	e := &Engine{cfg: cfg, large: newRoom(cfg.LargeBytes), pages: shares{limit: cfg.MaxBytes}}
 	for range cfg.Lanes {
 		e.lanes = append(e.lanes, newLane())
 	}
@@ -162,25 +176,25 @@ func (e *Engine) Close() {
 // Conn is the egress share of one connection.
 type Conn struct {
 	id    uint64
-	limit int64
+	pages shares
+	all   *shares // of the engine
 	large *room
-	subs  atomic.Int64
 	lane  atomic.Pointer[lane]
 }
 
 // NewConn makes the share of a connection.
 func (e *Engine) NewConn(id uint64) *Conn {
 	limit := e.cfg.MaxBytesPerConnection
-	return &Conn{id: id, limit: limit, large: newRoom(min(limit, e.cfg.LargeBytes/largeShare))}
+	return &Conn{id: id, pages: shares{limit: limit}, all: &e.pages, large: newRoom(min(limit, e.cfg.LargeBytes/largeShare))}
 }
 
 // Subscriptions is how many are running on the connection.
-func (c *Conn) Subscriptions() int { return int(c.subs.Load()) }
+func (c *Conn) Subscriptions() int { return int(c.pages.subs.Load()) }
 
 // pageBytes is how much one subscription may read ahead from the log: its equal
 // share, so that it waits for nobody else's bytes.
 func (c *Conn) pageBytes(piece int) int {
-	share := c.limit / max(c.subs.Load(), 1)
+	share := min(c.pages.each(), c.all.each())
 	return int(min(max(share, int64(piece)), maxPage))
 }
 
@@ -189,7 +203,8 @@ func (c *Conn) pageBytes(piece int) int {
 func (e *Engine) Start(c *Conn, sub *stream.Subscription, w Writer, end func(stream.End)) {
 	l := e.pick(c, sub.ID())
 	f := &feeder{engine: e, lane: l, conn: c, sub: sub, w: w, end: end}
-	c.subs.Add(1)
+	c.pages.subs.Add(1)
+	e.pages.subs.Add(1)
 	e.feeders.Add(1)
 	f.group = l.join(sub.Shard())
 	f.unhook = context.AfterFunc(w.Context(), f.poke)

@@ -77,7 +77,8 @@ func (f *feeder) leave(e stream.End) {
 	f.lane.leave(f.group, f.sub.Shard())
 	f.sub.Close()
 	f.giveLarge()
-	f.conn.subs.Add(-1)
+	f.conn.pages.subs.Add(-1)
+	f.engine.pages.subs.Add(-1)
 	f.end(e)
 	f.engine.feeders.Done()
 }
