@@ -1,10 +1,12 @@
 package server
 
 import (
+	"crypto/tls"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/quic-go/quic-go"
 
 	"felix.dev/felix/broker/auth"
 	"felix.dev/felix/broker/stream"
@@ -153,5 +155,51 @@ func TestHostileJSON(t *testing.T) {
 	k.write(append(wire.AppendHeader(nil, 0, len(payload)), payload...))
 	if d := cmp.Diff("topology_view", k.message().MessageType()); d != "" {
 		t.Error(d)
+	}
+}
+
+// What a client sends before its handshake is complete could be replayed by anybody,
+// publishes among it: it is not taken, although sessions are resumed.
+func TestNoEarlyData(t *testing.T) {
+	h := start(t, nil)
+	h.memory("s", 1, nil)
+	conf := clientTLS()
+	conf.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	for i, resumed := range []bool{false, true} {
+		conn, err := quic.DialAddrEarly(t.Context(), h.server.Addr().String(), conf, &quic.Config{Allow0RTT: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &client{t: t, conn: conn}
+		k := c.authed() // its ticket came before the answer
+		k.publish(publish(1, "s", "x"))
+		if a := k.ack(); !a.OK || a.Offset != uint64(i) {
+			t.Errorf("got %+v", a)
+		}
+		if st := conn.ConnectionState(); st.Used0RTT || st.TLS.DidResume != resumed {
+			t.Errorf("connection %d: early data %v, resumed %v", i, st.Used0RTT, st.TLS.DidResume)
+		}
+		_ = conn.CloseWithError(0, "")
+	}
+}
+
+// A batch of a million records that are empty is a batch like any other.
+func TestBatchOfNothingButRecords(t *testing.T) {
+	const count = 1 << 20
+	h := start(t, nil)
+	st := h.memory("s", 1, nil)
+	k := h.dial().authed()
+	p := publish(1, "s")
+	p.Records = wire.Records{Count: count, Bytes: make([]byte, 4*count)}
+	k.publish(p)
+	if a := k.ack(); !a.OK || a.Offset != 0 {
+		t.Errorf("got %+v", a)
+	}
+	k.publish(publish(2, "s", "x"))
+	if a := k.ack(); !a.OK || a.Offset != count {
+		t.Errorf("got %+v", a)
+	}
+	if got := st.Shards()[0].Mark(); got != count+1 {
+		t.Errorf("the mark is %d", got)
 	}
 }
