@@ -31,7 +31,7 @@ func (h *harness) durable(name string, change func(*stream.Config)) *stream.Stre
 // another form, or from its middle: thousands of readers that do not read must not have
 // it all at once, nor keep it from others.
 func TestStalledReadersOfLargeRecords(t *testing.T) {
-	const size, readers, bound = 4 << 20, 24, 16 << 20
+	const size, readers, bound = 2 << 20, 24, 8 << 20
 	whole, plain := allFlags, allFlags&^wire.FlagEventOffsets
 	for _, tt := range []struct {
 		name  string
