@@ -78,11 +78,14 @@ func TestStalledReadersOfLargeRecords(t *testing.T) {
 			if most > 2*bound {
 				t.Errorf("%d stalled readers hold %d MiB", readers, most>>20)
 			}
-			got := subscribe(h.dial()).read(4 - int(tt.first))
+			other := h.dial()
+			got := subscribe(other).read(4 - int(tt.first))
 			if last := got[len(got)-1]; len(last.Payload) != size/2 {
 				t.Errorf("the last record has %d bytes", len(last.Payload))
 			}
-			_ = c.conn.CloseWithError(0, "")
+			for _, gone := range []*client{c, other} {
+				_ = gone.conn.CloseWithError(0, "")
+			}
 			eventually(t, "their memory is given back", func() bool { return heapInUse()-before < size })
 		})
 	}
