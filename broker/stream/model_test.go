@@ -127,6 +127,8 @@ func (r *modelReader) step() {
 			r.over()
 			return
 		case Ready:
+		case Large:
+			m.t.Fatalf("a small frame needs %d bytes", r.sub.Need())
 		}
 		r.check(decode(m.t, p.Bytes), jumped)
 		r.next = p.Next

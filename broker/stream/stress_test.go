@@ -191,6 +191,9 @@ func (x *stress) read(rng *rand.Rand, sub *Subscription, wake waker, next uint64
 			}
 			continue
 		case Ready:
+		case Large:
+			x.t.Errorf("a small frame needs %d bytes", sub.Need())
+			return next, false
 		}
 		yieldSome(rng, 30)
 		for _, e := range decode(x.t, p.Bytes) {
