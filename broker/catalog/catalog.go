@@ -111,21 +111,6 @@ func Open(cfg Config) (*Catalog, error) {
 	return c, nil
 }
 
-// Lookup finds a stream without allocating, for the publish path. The entry is
-// shared and must not be changed; nil means that there is none.
-func (c *Catalog) Lookup(tenant, namespace, stream []byte) *Entry {
-	if len(tenant) > maxPart || len(namespace) > maxPart || len(stream) > maxPart {
-		return nil
-	}
-	var buf [3*maxPart + 2]byte
-	key := append(buf[:0], tenant...)
-	key = append(key, '/')
-	key = append(key, namespace...)
-	key = append(key, '/')
-	key = append(key, stream...)
-	return c.current.Load().entries[string(key)]
-}
-
 // Get finds a stream; the error is ErrNotFound.
 func (c *Catalog) Get(n Name) (Entry, error) {
 	e := c.current.Load().entries[n.String()]

@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"felix.dev/felix/broker/vfs"
 )
 
 var epoch = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -97,13 +94,6 @@ func TestOpenAgain(t *testing.T) {
 	if diff := cmp.Diff(got.Spec, full); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
 	}
-	loaded, err := Load(vfs.OS, cfg.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(loaded, c.List(), cmp.AllowUnexported(Entry{}), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
 }
 
 func TestOpenMissing(t *testing.T) {
@@ -131,35 +121,6 @@ func TestListIsOrdered(t *testing.T) {
 	}
 }
 
-func TestLookup(t *testing.T) {
-	c := open(t, testConfig(t))
-	long := strings.Repeat("x", 128)
-	create(t, c, StreamSpec{Name: Name{long, long, long}})
-	create(t, c, spec("s"))
-	for _, tc := range []struct {
-		tenant, namespace, stream string
-		want                      bool
-	}{
-		{"t1", "default", "s", true},
-		{long, long, long, true},
-		{"t1", "default", "x", false},
-		{"t1", "default/s", "", false},
-		{"t1/default", "s", "", false},
-		{"", "", "", false},
-		{long + "x", long, long, false},
-		{"t1", "default", strings.Repeat("s", 1<<20), false},
-	} {
-		got := c.Lookup([]byte(tc.tenant), []byte(tc.namespace), []byte(tc.stream))
-		if (got != nil) != tc.want {
-			t.Errorf("%.20s/%.20s/%.20s: got %v", tc.tenant, tc.namespace, tc.stream, got)
-		}
-	}
-	tenant, ns, stream := []byte(long), []byte(long), []byte(long)
-	if n := testing.AllocsPerRun(100, func() { c.Lookup(tenant, ns, stream) }); n != 0 {
-		t.Errorf("got %v allocations, want 0", n)
-	}
-}
-
 // Readers see whole states, and a writer never holds them up.
 func TestReadersAndWriters(t *testing.T) {
 	cfg := testConfig(t)
@@ -175,8 +136,8 @@ func TestReadersAndWriters(t *testing.T) {
 					return
 				default:
 				}
-				if c.Lookup([]byte("t1"), []byte("default"), []byte("stays")) == nil {
-					t.Error("a stream is gone")
+				if _, err := c.Get(name("stays")); err != nil {
+					t.Errorf("a stream is gone: %v", err)
 					return
 				}
 				for _, e := range c.List() {

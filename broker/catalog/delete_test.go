@@ -18,8 +18,8 @@ func TestRecreatedStreamStartsBeyondOldCursors(t *testing.T) {
 	if _, err := c.Delete(name("s"), []uint64{50, 0}); err != nil {
 		t.Fatal(err)
 	}
-	if c.Lookup([]byte("t1"), []byte("default"), []byte("s")) != nil {
-		t.Fatal("still there")
+	if _, err := c.Get(name("s")); !errors.Is(err, ErrNotFound) {
+		t.Fatalf("still there: %v", err)
 	}
 	c = open(t, cfg) // a restart in between changes nothing
 	e := create(t, c, StreamSpec{Name: name("s"), Shards: 2})

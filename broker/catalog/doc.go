@@ -24,7 +24,7 @@
 //
 // # Goroutines
 //
-// The package starts none. Everything may be called from any goroutine. Lookup,
-// Get and List take no lock and never wait for the disk; changes queue behind
-// each other and hold up nobody else.
+// The package starts none. Everything may be called from any goroutine. Get and
+// List take no lock and never wait for the disk; changes queue behind each other
+// and hold up nobody else.
 package catalog

@@ -193,15 +193,3 @@ func decode(path string, data []byte) (*state, error) {
 	}
 	return st, nil
 }
-
-// Load reads a catalog's file without opening it, for tools: the streams,
-// ordered by name.
-func Load(fsys vfs.FS, path string) ([]Entry, error) {
-	st, err := readFile(fsys, path)
-	if err != nil {
-		return nil, err
-	}
-	c := &Catalog{}
-	c.current.Store(st)
-	return c.List(), nil
-}

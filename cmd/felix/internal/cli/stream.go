@@ -115,17 +115,7 @@ func (a *app) streamDescribe() *cobra.Command {
 	a.completes(cmd, 1)
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.ask(cmd.Context(), func(ctx context.Context, q asking) error {
-			name, err := q.name(args[0])
-			if err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(ctx, askWithin)
-			defer cancel()
-			st, err := q.Stream(ctx, name)
-			if err != nil {
-				return fmt.Errorf("describe %s: %w", showStream(name.Namespace, name.Stream), err)
-			}
+		return a.askStream(cmd, args[0], func(_ context.Context, _ asking, st admin.Stream) error {
 			if output.value != "table" {
 				return printAs(a.env.Stdout, output.value, st, nil)
 			}
@@ -151,20 +141,10 @@ shards can only grow; name, durability and routing never change.`,
 		if !s.changed() {
 			return usagef("nothing to change: give at least one setting")
 		}
-		return a.ask(cmd.Context(), func(ctx context.Context, q asking) error {
-			name, err := q.name(args[0])
+		return a.askStream(cmd, args[0], func(ctx context.Context, q asking, before admin.Stream) error {
+			after, err := q.UpdateStream(ctx, before.Spec.Name, s.change(before.Spec))
 			if err != nil {
 				return err
-			}
-			ctx, cancel := context.WithTimeout(ctx, askWithin)
-			defer cancel()
-			before, err := q.Stream(ctx, name)
-			if err != nil {
-				return fmt.Errorf("update %s: %w", showStream(name.Namespace, name.Stream), err)
-			}
-			after, err := q.UpdateStream(ctx, name, s.change(before.Spec))
-			if err != nil {
-				return fmt.Errorf("update %s: %w", showStream(name.Namespace, name.Stream), err)
 			}
 			if output.value != "table" {
 				return printAs(a.env.Stdout, output.value, after, nil)
@@ -173,6 +153,26 @@ shards can only grow; name, durability and routing never change.`,
 		})
 	}
 	return cmd
+}
+
+// askStream asks about the one stream that arg names; errors say which and what for.
+func (a *app) askStream(cmd *cobra.Command, arg string, then func(context.Context, asking, admin.Stream) error) error {
+	return a.ask(cmd.Context(), func(ctx context.Context, q asking) error {
+		name, err := q.name(arg)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, askWithin)
+		defer cancel()
+		st, err := q.Stream(ctx, name)
+		if err == nil {
+			err = then(ctx, q, st)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", cmd.Name(), showStream(name.Namespace, name.Stream), err)
+		}
+		return nil
+	})
 }
 
 func (a *app) streamDelete() *cobra.Command {

@@ -55,7 +55,7 @@ func newStreamFlags(cmd *cobra.Command, create bool) *streamFlags {
 		s.routing.register(cmd, "routing", "", "how keys are spread over shards")
 	}
 	s.set.Uint32Var(&s.shards, flagShards, 1, "number of shards, each an ordered log of its own; may only grow")
-	s.set.Var(&s.maxBytes, flagMaxBytes, "remove the oldest records of a shard beyond this size; 0: keep all")
+	s.set.Var(&s.maxBytes, flagMaxBytes, "remove the oldest records beyond this size, divided among the shards; 0: keep all")
 	s.set.DurationVar(&s.maxAge, flagMaxAge, 0, "remove records older than this; 0: keep all")
 	s.set.IntVar(&s.entries, flagEntries, 0, "how many published batches a reader may be behind; 0: the broker's default (4096, unless it is configured)")
 	s.set.Var(&s.queueBytes, flagQueueBytes, "how many bytes a reader may be behind; 0: the broker's default (128 MiB)")
