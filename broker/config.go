@@ -49,6 +49,8 @@ type Config struct {
 	Limits  Limits         `json:"limits,omitzero"`
 	Streams StreamDefaults `json:"streams,omitzero"`
 	Egress  Egress         `json:"egress,omitzero"`
+	// Cluster makes it one of several brokers (alone).
+	Cluster *Cluster `json:"cluster,omitempty"`
 
 	// ShutdownTimeout is what Run gives a shutdown (15 s).
 	ShutdownTimeout Duration `json:"shutdown_timeout,omitzero"`
@@ -185,6 +187,11 @@ func (c *Config) setDefaults() {
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, Duration(15*time.Second))
 	c.Streams.OnFull = cmp.Or(c.Streams.OnFull, stream.DropNew.String())
 	c.Streams.Fsync = cmp.Or(c.Streams.Fsync, fsyncAlways)
+	if c.Cluster != nil {
+		own := *c.Cluster
+		own.setDefaults(c.Advertise)
+		c.Cluster = &own
+	}
 	if c.FS == nil {
 		c.FS = vfs.OS
 	}
@@ -239,6 +246,11 @@ func (c *Config) Validate() error {
 	for name, addr := range map[string]string{"listen": d.Listen, "admin: listen": d.Admin.Listen} {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			fail("%s: %w", name, err)
+		}
+	}
+	if d.Cluster != nil {
+		if err := d.Cluster.validate(&d); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if _, ok := stream.ParseOnFull(d.Streams.OnFull); !ok {

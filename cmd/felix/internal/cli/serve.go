@@ -31,6 +31,7 @@ type serveOptions struct {
 	clients   choice
 	logFormat choice
 	logLevel  choice
+	cluster   clusterOptions
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -47,12 +48,16 @@ gives readers what is committed, and closes its logs; a second signal ends it at
 With --dev it is ready to use: it makes a key, a token for the tenant "dev", the stream "demo", and a context
 file that the other commands find by themselves. Without it, it needs --keys, or auth.keys in the file.
 
+With --join it becomes one of a cluster, with --cluster the first of one. Brokers of a cluster recognise each
+other by certificates of one CA ('felix cluster certs' makes them); 'felix dev-cluster' starts a whole cluster here.
+
 Everything can also be set in a YAML file (--config); flags win over it. docs/configuration.md has all its
 fields, and the way from nothing to a broker under systemd or in a container.`,
 		Example: `  felix serve --dev
   felix token keygen --out shop.pem --jwks shop.jwks   # once: a key, and what the broker needs of it
   felix serve --keys shop=shop.jwks --tls-cert tls.crt --tls-key tls.key
-  felix serve --config broker.yaml --listen :6000`,
+  felix serve --config broker.yaml --listen :6000
+  felix serve --keys shop=shop.jwks --advertise b:5000 --join a:5002 --peer-ca ca.crt --peer-cert b.crt --peer-key b.key`,
 		Args: args(cobra.NoArgs),
 	}
 	f := cmd.Flags()
@@ -68,6 +73,7 @@ fields, and the way from nothing to a broker under systemd or in a container.`,
 	f.StringVar(&o.keyFile, "tls-key", "", "PEM file with its private key")
 	f.StringVar(&o.clientCA, "tls-client-ca", "", "PEM file with the CA certificates that sign those of clients")
 	o.clients.register(cmd, "tls-client-auth", "", "whether clients present a certificate (default \"Required\" with --tls-client-ca)")
+	o.cluster.register(cmd)
 	o.logFormat.register(cmd, "log-format", "", "how to log; auto is text on a terminal and JSON otherwise")
 	o.logLevel.register(cmd, "log-level", "", "what to log")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -118,6 +124,9 @@ func (a *app) brokerConfig(o *serveOptions, given func(flag string) bool) (broke
 			cfg.Auth.Keys = map[string]string{}
 		}
 		cfg.Auth.Keys[tenant] = path
+	}
+	if err := o.cluster.apply(&cfg); err != nil {
+		return cfg, err
 	}
 	if len(cfg.Auth.Keys) == 0 && !cfg.Dev {
 		return cfg, usagef("nobody could authenticate: give --keys TENANT=FILE ('felix token keygen' makes the file), or --dev to try things out")
