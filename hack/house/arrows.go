@@ -19,13 +19,16 @@ var level = map[string]int{
 	"broker/vfs":  0,
 	"broker/udp":  0,
 
-	"broker/wire/frameio": 1,
-	"broker/vfs/faultfs":  1,
-	"broker/metrics":      1,
+	"broker/wire/frameio":  1,
+	"broker/vfs/faultfs":   1,
+	"broker/metrics":       1,
+	"broker/peer/pki":      1,
+	"broker/peer/faultnet": 1,
 
 	"broker/seglog":  2,
 	"broker/catalog": 2,
 	"broker/auth":    2,
+	"broker/peer":    2,
 
 	"broker/stream": 3,
 	"broker/egress": 4,
@@ -48,21 +51,24 @@ var only = map[string][]string{
 	"broker/metrics":      {},
 	// The command line speaks to a broker through the assembly, the admin client and the Go client, like
 	// anyone. It reads logs and makes keys offline.
-	"cmd/felix": {"broker", "broker/admin", "broker/auth", "broker/catalog", "broker/seglog", "broker/udp", "broker/vfs", "broker/wire", "client"},
+	"cmd/felix": {"broker", "broker/admin", "broker/auth", "broker/catalog", "broker/peer/pki", "broker/seglog", "broker/udp", "broker/vfs", "broker/wire", "client"},
 }
 
 // outside lists, for packages that must stay light, the modules beyond the standard library that they may
 // import; a package that is not listed may import any. Most stay free of QUIC and of Prometheus, so that they
 // can be tested without a network.
 var outside = map[string][]string{
-	"broker/wire":         {},
-	"broker/wire/frameio": {},
-	"broker/vfs":          {"golang.org/x/sys"},
-	"broker/vfs/faultfs":  {},
-	"broker/seglog":       {"golang.org/x/sync", "golang.org/x/sys"},
-	"broker/catalog":      {"golang.org/x/sync", "sigs.k8s.io/yaml"},
-	"broker/auth":         {"github.com/golang-jwt/jwt/v5", "golang.org/x/sync"},
-	"broker/stream":       {"github.com/cespare/xxhash/v2", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/time"},
+	"broker/wire":          {},
+	"broker/wire/frameio":  {},
+	"broker/vfs":           {"golang.org/x/sys"},
+	"broker/vfs/faultfs":   {},
+	"broker/seglog":        {"golang.org/x/sync", "golang.org/x/sys"},
+	"broker/catalog":       {"golang.org/x/sync", "sigs.k8s.io/yaml"},
+	"broker/peer":          {},
+	"broker/peer/pki":      {},
+	"broker/peer/faultnet": {},
+	"broker/auth":          {"github.com/golang-jwt/jwt/v5", "golang.org/x/sync"},
+	"broker/stream":        {"github.com/cespare/xxhash/v2", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/time"},
 }
 
 // testOnly must not be imported by anything but tests and cmd/felix's own demonstrations of faults.
@@ -73,6 +79,7 @@ var testOnly = []string{
 	"pgregory.net/rapid",
 	"github.com/rogpeppe/go-internal",
 	module + "/broker/vfs/faultfs",
+	module + "/broker/peer/faultnet",
 }
 
 // pkg is what `go list -json` says of a package, as far as the rules need it.

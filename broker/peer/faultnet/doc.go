@@ -1,0 +1,2 @@
+// Package faultnet is a network between brokers of one process that fails on demand. It is for tests.
+package faultnet
