@@ -22,10 +22,15 @@ const (
 	EndSlow
 	// EndFailed met an error of the broker's own.
 	EndFailed
+	// EndMoved belongs to a shard that another broker serves from now on, in an orderly
+	// way: what was committed was delivered, End.Moved says where to go.
+	EndMoved
+	// EndDeposed belongs to a shard that this broker found out to lead no longer.
+	EndDeposed
 )
 
 func (r EndReason) String() string {
-	return [...]string{"none", "cancelled", "lagged", "too_old", "corrupt", "deleted", "shutdown", "removed", "slow", "failed"}[min(r, EndFailed)]
+	return [...]string{"none", "cancelled", "lagged", "too_old", "corrupt", "deleted", "shutdown", "removed", "slow", "failed", "moved", "deposed"}[min(r, EndDeposed)]
 }
 
 // End is why and where a subscription ended; Next is the first offset that did not
@@ -34,6 +39,13 @@ type End struct {
 	Reason EndReason
 	Next   uint64
 	Err    error
+	Moved  *Moved // with EndMoved
+}
+
+// Moved says which broker serves a shard now; Generation grows with each change.
+type Moved struct {
+	NodeID, Addr string
+	Generation   uint64
 }
 
 // Stop asks the feeder to end. With EndDeleted and EndShutdown it first delivers

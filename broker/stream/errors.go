@@ -14,6 +14,14 @@ const diskRetry = time.Second
 // ErrClosed is the cause of errors from a shard that serves no longer.
 var ErrClosed = errors.New("stream: shard is closed")
 
+// ErrNotLeader is the cause of refusals by a replica that does not lead, or does not
+// serve yet: nothing was written, another broker may take it, or this one in a moment.
+var ErrNotLeader = errors.New("stream: this replica does not lead the shard")
+
+// ErrOutcomeUnknown is the cause of errors about publishes that were handed to the
+// replicas and may or may not be committed. An idempotent publish may be sent again.
+var ErrOutcomeUnknown = errors.New("stream: the outcome of the write is unknown")
+
 // ReasonSubscriberBlocking is the Reason of a publish that a reader under Block left
 // no room for.
 const ReasonSubscriberBlocking = "subscriber_blocking"
