@@ -30,8 +30,9 @@ var level = map[string]int{
 	"broker/auth":    2,
 	"broker/peer":    2,
 
-	"broker/stream": 3,
-	"broker/egress": 4,
+	"broker/stream":  3,
+	"broker/egress":  4,
+	"broker/replica": 4,
 
 	"broker/server": 5,
 	"broker/admin":  5,
