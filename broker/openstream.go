@@ -34,7 +34,7 @@ type opener struct {
 // shown to operators.
 func (o *opener) open(e *catalog.Entry, fresh bool) *served {
 	s := &served{entry: *e}
-	var shards []*stream.Shard
+	var places []stream.Place
 	for i := range int(e.Spec.Shards) {
 		k, err := o.openShard(e, i, fresh)
 		if err != nil {
@@ -46,10 +46,10 @@ func (o *opener) open(e *catalog.Entry, fresh bool) *served {
 				Message: fmt.Sprintf("shard %d of the stream cannot be opened", i), Err: err,
 			})
 		}
-		shards = append(shards, k.Shard)
+		places = append(places, k.Shard)
 		s.shards = append(s.shards, k)
 	}
-	s.stream = stream.NewStream(nameOf(e.Spec.Name), e.Incarnation, durabilityOf(e.Spec.Durability), e.Spec.Routing, shards)
+	s.stream = stream.NewStream(nameOf(e.Spec.Name), e.Incarnation, durabilityOf(e.Spec.Durability), e.Spec.Routing, places)
 	return s
 }
 

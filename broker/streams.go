@@ -81,6 +81,9 @@ func (s *streams) Stream(name stream.Name) (*stream.Stream, error) {
 // Generation changes with every change of a stream.
 func (s *streams) Generation() uint64 { return s.generation.Load() }
 
+// Brokers are none: there is only this one.
+func (s *streams) Brokers() []wire.Broker { return nil }
+
 // all are the streams by name.
 func (s *streams) all() []*served {
 	return slices.SortedFunc(maps.Values(*s.byName.Load()), func(a, b *served) int {

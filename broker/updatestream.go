@@ -55,17 +55,17 @@ func changesSettings(spec *catalog.StreamSpec, c catalog.Change) bool {
 func (s *streams) grow(have *served, e *catalog.Entry) (*served, error) {
 	next := *have
 	next.entry, next.shards = *e, slices.Clone(have.shards)
-	shards := slices.Clone(have.stream.Shards())
-	for i := len(shards); i < int(e.Spec.Shards); i++ {
+	places := slices.Clone(have.stream.Places())
+	for i := len(places); i < int(e.Spec.Shards); i++ {
 		k, err := s.opener.openShard(e, i, true)
 		if err != nil {
 			_ = closeShards(context.Background(), next.shards[len(have.shards):], stream.EndShutdown) // nothing is in them
 			return nil, fmt.Errorf("broker: stream %s: open shard %d: %w", e.Spec.Name, i, err)
 		}
-		shards = append(shards, k.Shard)
+		places = append(places, k.Shard)
 		next.shards = append(next.shards, k)
 	}
-	next.stream = stream.NewStream(have.stream.Name, e.Incarnation, have.stream.Durability, have.stream.Routing, shards)
+	next.stream = stream.NewStream(have.stream.Name, e.Incarnation, have.stream.Durability, have.stream.Routing, places)
 	s.publish(e.Spec.Name, &next)
 	return &next, nil
 }

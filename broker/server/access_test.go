@@ -23,7 +23,7 @@ func foreign(h *harness) {
 	}
 	name := stream.Name{Tenant: "t2", Namespace: "default", Stream: "s"}
 	h.dir.mu.Lock()
-	h.dir.streams[name] = stream.NewStream(name, "1", stream.Memory, wire.RoutingModulo, []*stream.Shard{shard})
+	h.dir.streams[name] = stream.NewStream(name, "1", stream.Memory, wire.RoutingModulo, []stream.Place{shard})
 	h.dir.mu.Unlock()
 	h.auth.tokens["any"] = auth.NewPrincipal("mallory", testTenant, []string{
 		"stream.publish:*", "stream.subscribe:*", "stream.manage:*", "stream.publish:stream:t2/*", "stream.subscribe:stream:t2/*",
@@ -72,7 +72,7 @@ func TestNoRequestReachesAnotherTenant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := st.Shards()[0].Mark(); got != 0 {
+	if got := shardsOf(st)[0].Mark(); got != 0 {
 		t.Errorf("%d records were written", got)
 	}
 }
@@ -199,7 +199,7 @@ func TestBatchOfNothingButRecords(t *testing.T) {
 	if a := k.ack(); !a.OK || a.Offset != count {
 		t.Errorf("got %+v", a)
 	}
-	if got := st.Shards()[0].Mark(); got != count+1 {
+	if got := shardsOf(st)[0].Mark(); got != count+1 {
 		t.Errorf("the mark is %d", got)
 	}
 }

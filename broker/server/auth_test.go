@@ -158,7 +158,7 @@ func TestUnknownFlags(t *testing.T) {
 			}
 		}
 	}
-	if st, err := h.dir.Stream(streamName("s")); err != nil || st.Shards()[0].Mark() != 0 {
+	if st, err := h.dir.Stream(streamName("s")); err != nil || shardsOf(st)[0].Mark() != 0 {
 		t.Errorf("something was written: %v", err)
 	}
 }

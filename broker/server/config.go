@@ -34,6 +34,9 @@ type Directory interface {
 	// Generation changes whenever an earlier answer of Stream, for any name, may no
 	// longer be right.
 	Generation() uint64
+	// Brokers are those of the cluster that clients can reach now, this one included if
+	// it is; nil outside of a cluster.
+	Brokers() []wire.Broker
 }
 
 // Config configures a Server. Zero values are the defaults in brackets; a limit
@@ -68,6 +71,9 @@ type Config struct {
 	// Advertise is the host:port that clients are told for this broker. Empty: the
 	// topology is empty, and clients go on using the address they were given.
 	Advertise string
+	// Cluster says that there are other brokers, which publishes are forwarded to and
+	// clients are sent to (false).
+	Cluster bool
 
 	// MaxConnections counts connections, handshakes included (8192), and
 	// MaxConnectionsPerAddress those of one IPv4 address or IPv6 /64 (half of

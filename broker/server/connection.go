@@ -49,7 +49,7 @@ type connection struct {
 	early           atomic.Int64
 
 	mu      sync.Mutex
-	budgets map[*stream.Shard]*budget
+	budgets map[stream.Place]*budget
 	subs    int          // subscriptions, those being set up included
 	egress  *egress.Conn // nil until the first subscription
 
@@ -63,7 +63,7 @@ func newConnection(s *Server, qc *quic.Conn) *connection {
 		arriving:        newBudget(s.cfg.ConnectionIngressBytes),
 		authenticated:   make(chan struct{}),
 		unauthenticated: make(chan struct{}, s.cfg.MaxUnauthenticated),
-		budgets:         make(map[*stream.Shard]*budget),
+		budgets:         make(map[stream.Place]*budget),
 	}
 }
 
@@ -173,10 +173,10 @@ func (c *connection) close(code quic.ApplicationErrorCode, text string) {
 }
 
 // shardBudget bounds what this connection may have under way to one shard.
-func (c *connection) shardBudget(s *stream.Shard) *budget {
+func (c *connection) shardBudget(p stream.Place) *budget {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if b := c.budgets[s]; b != nil {
+	if b := c.budgets[p]; b != nil {
 		return b
 	}
 	if len(c.budgets) >= keepShards {
@@ -187,7 +187,7 @@ func (c *connection) shardBudget(s *stream.Shard) *budget {
 		}
 	}
 	b := newBudget(c.srv.cfg.ShardIngressBytes)
-	c.budgets[s] = b
+	c.budgets[p] = b
 	return b
 }
 

@@ -97,6 +97,7 @@ type fakeDirectory struct {
 	streams map[stream.Name]*stream.Stream
 	logs    []*heldLog
 	refused map[stream.Name]*stream.Error
+	brokers []wire.Broker
 }
 
 func newFakeDirectory() *fakeDirectory {
@@ -104,6 +105,23 @@ func newFakeDirectory() *fakeDirectory {
 }
 
 func (d *fakeDirectory) Generation() uint64 { return d.generation.Load() }
+
+func (d *fakeDirectory) Brokers() []wire.Broker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.brokers
+}
+
+// shardsOf are the shards of a stream that are here.
+func shardsOf(st *stream.Stream) []*stream.Shard {
+	var here []*stream.Shard
+	for _, p := range st.Places() {
+		if s, _ := p.Here(); s != nil {
+			here = append(here, s)
+		}
+	}
+	return here
+}
 
 func (d *fakeDirectory) Stream(n stream.Name) (*stream.Stream, error) {
 	d.mu.Lock()
@@ -143,7 +161,7 @@ func (h *harness) held(name string) *heldLog {
 
 func (h *harness) add(name string, n int, change func(*stream.Config), open func(stream.Hooks) (stream.Log, error)) *stream.Stream {
 	h.t.Helper()
-	var shards []*stream.Shard
+	var places []stream.Place
 	for i := range n {
 		cfg := stream.Config{Name: streamName(name), Shard: uint32(i)}
 		if change != nil {
@@ -153,9 +171,9 @@ func (h *harness) add(name string, n int, change func(*stream.Config), open func
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		shards = append(shards, s)
+		places = append(places, s)
 	}
-	st := stream.NewStream(streamName(name), "1", stream.Memory, wire.RoutingModulo, shards)
+	st := stream.NewStream(streamName(name), "1", stream.Memory, wire.RoutingModulo, places)
 	h.dir.mu.Lock()
 	h.dir.streams[st.Name] = st
 	h.dir.mu.Unlock()
@@ -171,7 +189,7 @@ func (h *harness) remove(name string) {
 	delete(h.dir.streams, streamName(name))
 	h.dir.mu.Unlock()
 	h.dir.generation.Add(1)
-	for _, s := range st.Shards() {
+	for _, s := range shardsOf(st) {
 		if err := errors.Join(s.Close(h.t.Context(), stream.EndDeleted), s.CloseLog()); err != nil {
 			h.t.Error(err)
 		}
@@ -191,7 +209,7 @@ func (d *fakeDirectory) close(ctx context.Context, t *testing.T) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, st := range d.streams {
-		for _, s := range st.Shards() {
+		for _, s := range shardsOf(st) {
 			if err := s.Close(ctx, stream.EndShutdown); err != nil {
 				t.Error(err)
 			}

@@ -130,7 +130,7 @@ func TestUnreadAnswersHoldUpNobodyElse(t *testing.T) {
 	}
 	var last uint64
 	eventually(t, "all three are held up", func() bool {
-		now := st.Shards()[0].Mark()
+		now := shardsOf(st)[0].Mark()
 		stopped := now > 0 && now == last
 		last = now
 		if !stopped {
@@ -200,7 +200,7 @@ func TestDrainDoesNotWaitForUnreadAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all are committed", func() bool { return st.Shards()[0].Mark() == 100 })
+	eventually(t, "all are committed", func() bool { return shardsOf(st)[0].Mark() == 100 })
 	ctx, cancel := context.WithTimeout(t.Context(), testWait)
 	defer cancel()
 	begun := time.Now()

@@ -53,16 +53,16 @@ func (s *session) newPublishing() *publishing {
 // publishFrame serves a binary publish. It ends the stream only if the frame
 // cannot be read.
 func (s *session) publishFrame(h wire.Header) error {
-	p, shard, err := s.readPublish(h)
-	if shard != nil {
-		shard.Publish(&p.pub)
+	p, place, err := s.readPublish(h)
+	if place != nil {
+		place.Publish(&p.pub)
 	}
 	return err
 }
 
-// readPublish reads a publish and finds it a shard; nil: it was answered, or needs
+// readPublish reads a publish and finds it a place; nil: it was answered, or needs
 // no answer.
-func (s *session) readPublish(h wire.Header) (*publishing, *stream.Shard, error) {
+func (s *session) readPublish(h wire.Header) (*publishing, stream.Place, error) {
 	s.patience.begin()
 	// A large frame may be long on its way: while it arrives it takes no room that
 	// others publish in.
@@ -105,17 +105,17 @@ func (s *session) readPublish(h wire.Header) (*publishing, *stream.Shard, error)
 	return p, s.admit(p, m.Tenant, m.Namespace, m.Stream, m.Key, m.Keyed), nil
 }
 
-// admit gives the shard that p may go to; nil: p was answered and is gone.
-func (s *session) admit(p *publishing, tenant, namespace, name, key []byte, keyed bool) *stream.Shard {
+// admit gives the place that p may go to; nil: p was answered and is gone.
+func (s *session) admit(p *publishing, tenant, namespace, name, key []byte, keyed bool) stream.Place {
 	if p.form != replyNone {
 		s.out.reserve()
 	}
-	shard, refusal := s.place(p, tenant, namespace, name, key, keyed)
+	place, refusal := s.place(p, tenant, namespace, name, key, keyed)
 	if refusal != nil {
 		p.done(stream.Result{Err: refusal})
 		return nil
 	}
-	return shard
+	return place
 }
 
 // refusePublish answers a publish that admit was not called for.
@@ -126,8 +126,8 @@ func (s *session) refusePublish(p *publishing, e *stream.Error) {
 	p.done(stream.Result{Err: e})
 }
 
-// place checks p and finds it a shard and room there.
-func (s *session) place(p *publishing, tenant, namespace, name, key []byte, keyed bool) (*stream.Shard, *stream.Error) {
+// place checks p and finds it a place and room there.
+func (s *session) place(p *publishing, tenant, namespace, name, key []byte, keyed bool) (stream.Place, *stream.Error) {
 	if s.srv.draining.Load() {
 		return nil, draining()
 	}
@@ -138,8 +138,8 @@ func (s *session) place(p *publishing, tenant, namespace, name, key []byte, keye
 	if refusal != nil {
 		return nil, refusal
 	}
-	shards := r.stream.Shards()
-	i := wire.ShardOf(key, keyed, uint32(len(shards)), r.stream.Routing)
+	places := r.stream.Places()
+	i := wire.ShardOf(key, keyed, uint32(len(places)), r.stream.Routing)
 	for _, b := range [...]struct {
 		budget *budget
 		held   **budget
@@ -158,7 +158,7 @@ func (s *session) place(p *publishing, tenant, namespace, name, key []byte, keye
 		}
 		*b.held = b.budget
 	}
-	return shards[i], nil
+	return places[i], nil
 }
 
 // checkRecords refuses what could not be delivered: a whole batch goes or none of it.

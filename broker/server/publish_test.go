@@ -63,7 +63,7 @@ func TestPublishKeyedGoesToItsShard(t *testing.T) {
 			t.Fatalf("ack %+v", a)
 		}
 	}
-	for i, s := range st.Shards() {
+	for i, s := range shardsOf(st) {
 		if s.Mark() != want[i] {
 			t.Errorf("shard %d has %d records, want %d", i, s.Mark(), want[i])
 		}
@@ -90,7 +90,7 @@ func TestPublishUnacked(t *testing.T) {
 	if d := cmp.Diff(wire.Ack{OK: true, RequestID: 1, HasOffset: true, Offset: 1}, k.ack()); d != "" {
 		t.Errorf("ack (-want +got):\n%s", d)
 	}
-	if m := st.Shards()[0].Mark(); m != 2 {
+	if m := shardsOf(st)[0].Mark(); m != 2 {
 		t.Errorf("%d records, want 2", m)
 	}
 }
@@ -114,7 +114,7 @@ func TestPublishOnUnidirectionalStream(t *testing.T) {
 	if _, err := s.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "three records", func() bool { return st.Shards()[0].Mark() == 3 })
+	eventually(t, "three records", func() bool { return shardsOf(st)[0].Mark() == 3 })
 	// A request that would need an answer ends it.
 	if _, err := s.Write(wire.AppendMessage(nil, &wire.Topology{})); err != nil {
 		t.Fatal(err)
@@ -321,7 +321,7 @@ func TestUnreadAnswersStopReading(t *testing.T) {
 			t.Error(err)
 			return 0
 		}
-		return st.Shards()[0].Mark()
+		return shardsOf(st)[0].Mark()
 	}
 	var last uint64
 	eventually(t, "publishing stops", func() bool {
@@ -376,7 +376,7 @@ func TestPublishJSONForms(t *testing.T) {
 		Records: wire.RecordsOf(bytes.Repeat([]byte("x"), 300<<10)), RequestID: new(uint64(4)), Ack: wire.AckPerBatch,
 	})
 	k.want(&wire.PublishOK{RequestID: 4, Offset: new(uint64(4))})
-	if m := st.Shards()[0].Mark(); m != 5 {
+	if m := shardsOf(st)[0].Mark(); m != 5 {
 		t.Errorf("%d records", m)
 	}
 

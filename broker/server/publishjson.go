@@ -46,8 +46,7 @@ func (s *session) publishRecords(p *publishing, tenant, namespace, name string, 
 	s.patience.begin()
 	p.pub.Records = records
 	p.cost = frameCost(uint32(len(records.Bytes)))
-	shard := s.admit(p, []byte(tenant), []byte(namespace), []byte(name), key, key != nil)
-	if shard != nil {
-		shard.Publish(&p.pub)
+	if place := s.admit(p, []byte(tenant), []byte(namespace), []byte(name), key, key != nil); place != nil {
+		place.Publish(&p.pub)
 	}
 }

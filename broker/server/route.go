@@ -53,7 +53,7 @@ func (s *session) publishRoute(tenant, namespace, name []byte) (*route, *stream.
 	if refusal != nil {
 		return nil, refusal
 	}
-	r := &route{generation: generation, stream: st, budgets: make([]*budget, len(st.Shards()))}
+	r := &route{generation: generation, stream: st, budgets: make([]*budget, len(st.Places()))}
 	if !keep {
 		return r, nil
 	}
@@ -85,7 +85,7 @@ func (r *route) shardBudget(c *connection, i uint32) *budget {
 	if b := r.budgets[i]; b != nil {
 		return b
 	}
-	b := c.shardBudget(r.stream.Shards()[i])
+	b := c.shardBudget(r.stream.Places()[i])
 	r.budgets[i] = b
 	return b
 }

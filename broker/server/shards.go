@@ -17,7 +17,7 @@ func (s *session) streamShards(m *wire.StreamShards) error {
 	}
 	view := &wire.StreamShardsView{RequestID: m.RequestID}
 	if st != nil {
-		view.Shards, view.Routing = uint32(len(st.Shards())), st.Routing
+		view.Shards, view.Routing = uint32(len(st.Places())), st.Routing
 	}
 	s.answer(view)
 	return nil
@@ -34,7 +34,7 @@ func (s *session) shardOwners(m *wire.ShardOwners) error {
 			return nil
 		}
 		if st != nil {
-			for i := range st.Shards() {
+			for i := range st.Places() {
 				view.Owners = append(view.Owners, wire.ShardOwner{Shard: uint32(i)})
 			}
 		}

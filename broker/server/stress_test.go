@@ -158,7 +158,7 @@ func (h *harness) churn(ctx context.Context, r *rand.Rand, slow *heldLog, seen m
 				h.t.Error(err)
 				return
 			}
-			for _, shard := range st.Shards() {
+			for _, shard := range shardsOf(st) {
 				for _, sub := range shard.Subscriptions() {
 					if r.IntN(10) == 0 {
 						shard.End(sub.ID)
@@ -200,7 +200,7 @@ func leftovers(h *harness) error {
 	h.dir.mu.Lock()
 	defer h.dir.mu.Unlock()
 	for name, st := range h.dir.streams {
-		for i, shard := range st.Shards() {
+		for i, shard := range shardsOf(st) {
 			if n := len(shard.Subscriptions()); n != 0 {
 				return fmt.Errorf("%s shard %d: %d subscriptions", name, i, n)
 			}
@@ -455,7 +455,7 @@ func TestEveryByteMayBeTheLast(t *testing.T) {
 	}
 	eventually(t, "only subscriptions are left", func() bool {
 		st, err := h.dir.Stream(streamName("s"))
-		return err == nil && h.server.Stats().Streams == len(st.Shards()[0].Subscriptions()) && h.server.owed.Load() == 0
+		return err == nil && h.server.Stats().Streams == len(shardsOf(st)[0].Subscriptions()) && h.server.owed.Load() == 0
 	})
 	_ = c.conn.CloseWithError(0, "")
 	wantNothingLeft(t, h)

@@ -22,9 +22,16 @@ func (s *session) subscribe(m *wire.Subscribe) error {
 		s.refuseRequest(draining())
 		return nil
 	}
-	shard, refusal := s.subscribedShard(m)
+	place, refusal := s.subscribedPlace(m)
 	if refusal != nil {
 		s.refuseRequest(refusal)
+		return nil
+	}
+	shard, elsewhere := place.Here()
+	if shard == nil {
+		s.refuseRequest(&stream.Error{
+			Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: elsewhere.Reason, Message: "the shard is not served here",
+		})
 		return nil
 	}
 	engine, ok := s.conn.addSubscription()
@@ -56,7 +63,7 @@ func (s *session) subscribe(m *wire.Subscribe) error {
 	return nil
 }
 
-func (s *session) subscribedShard(m *wire.Subscribe) (*stream.Shard, *stream.Error) {
+func (s *session) subscribedPlace(m *wire.Subscribe) (stream.Place, *stream.Error) {
 	st, refusal := s.find(auth.StreamSubscribe, stream.Name{Tenant: m.TenantID, Namespace: m.Namespace, Stream: m.Stream})
 	if refusal != nil {
 		return nil, refusal
@@ -65,11 +72,11 @@ func (s *session) subscribedShard(m *wire.Subscribe) (*stream.Shard, *stream.Err
 	if m.Shard != nil {
 		i = *m.Shard
 	}
-	shard, ok := st.Shard(i)
+	place, ok := st.Place(i)
 	if !ok {
-		return nil, refuse(wire.CodeInvalidRequest, "there is no shard %d: the stream has %d", i, len(st.Shards()))
+		return nil, refuse(wire.CodeInvalidRequest, "there is no shard %d: the stream has %d", i, len(st.Places()))
 	}
-	return shard, nil
+	return place, nil
 }
 
 func (s *session) subscribeOptions(m *wire.Subscribe) stream.SubscribeOptions {

@@ -43,7 +43,7 @@ func shardOf(t *testing.T, h *harness, name string) *stream.Shard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return st.Shards()[0]
+	return shardsOf(st)[0]
 }
 
 func TestSubscribeStarts(t *testing.T) {
@@ -348,7 +348,7 @@ func TestSubscribeAtAClosedShard(t *testing.T) {
 	h := start(t, nil)
 	st := h.memory("s", 1, nil)
 	c := h.dial()
-	if err := st.Shards()[0].Close(t.Context(), stream.EndDeleted); err != nil {
+	if err := shardsOf(st)[0].Close(t.Context(), stream.EndDeleted); err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now()
@@ -461,7 +461,7 @@ func TestResetComesAfterTheRest(t *testing.T) {
 		if m, ok := k.message().(*wire.Subscribed); !ok {
 			t.Fatalf("got %+v", m)
 		}
-		if err := st.Shards()[0].Close(t.Context(), stream.EndShutdown); err != nil {
+		if err := shardsOf(st)[0].Close(t.Context(), stream.EndShutdown); err != nil {
 			t.Fatal(err)
 		}
 		e := c.acceptEvents()

@@ -25,6 +25,7 @@
 //	stream.go, name.go    a stream and its shards        shard.go       a shard and its assembly
 //	config.go, errors.go  what goes in and what is said  close.go       its end
 //	log.go                what a shard and its log need of each other
+//	place.go              where a shard is, as one broker of a cluster sees it
 //
 // Publishing:
 //

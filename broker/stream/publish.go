@@ -24,8 +24,9 @@ type Publish struct {
 }
 
 // Result is the outcome of one Publish: the offset of its first record, or a
-// *Error or *RefusedError.
+// *Error or *RefusedError. Owner is who wrote it, if it was another broker.
 type Result struct {
 	Offset uint64
 	Err    error
+	Owner  *Owner
 }

@@ -8,8 +8,10 @@ type Durability uint8
 const (
 	// Memory streams live in the tail ring only.
 	Memory Durability = iota + 1
-	// Durable streams acknowledge what is on this broker's disk.
+	// Durable streams acknowledge what is on their broker's disk.
 	Durable
+	// Quorum streams acknowledge what is on the disks of a majority of their brokers.
+	Quorum
 )
 
 // String is the name used in the catalog and on the command line.
@@ -19,31 +21,33 @@ func (d Durability) String() string {
 		return "Memory"
 	case Durable:
 		return "Durable"
+	case Quorum:
+		return "Quorum"
 	}
 	return "Unknown"
 }
 
-// Stream is a name and its shards.
+// Stream is a name and its shards, each in its place.
 type Stream struct {
 	Name        Name
 	Incarnation string // differs for each stream ever created under the name
 	Durability  Durability
 	Routing     wire.Routing
-	shards      []*Shard
+	places      []Place
 }
 
-// NewStream puts shards under a name; their order is their number.
-func NewStream(n Name, incarnation string, d Durability, r wire.Routing, shards []*Shard) *Stream {
-	return &Stream{Name: n, Incarnation: incarnation, Durability: d, Routing: r, shards: shards}
+// NewStream puts the places of shards under a name; their order is their number.
+func NewStream(n Name, incarnation string, d Durability, r wire.Routing, places []Place) *Stream {
+	return &Stream{Name: n, Incarnation: incarnation, Durability: d, Routing: r, places: places}
 }
 
-// Shards are all shards in order. The caller must not change the slice.
-func (s *Stream) Shards() []*Shard { return s.shards }
+// Places are those of all shards in order. The caller must not change the slice.
+func (s *Stream) Places() []Place { return s.places }
 
-// Shard is the shard of that number.
-func (s *Stream) Shard(i uint32) (*Shard, bool) {
-	if int64(i) >= int64(len(s.shards)) {
+// Place is that of the shard of that number.
+func (s *Stream) Place(i uint32) (Place, bool) {
+	if int64(i) >= int64(len(s.places)) {
 		return nil, false
 	}
-	return s.shards[i], true
+	return s.places[i], true
 }

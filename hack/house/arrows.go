@@ -25,6 +25,7 @@ var level = map[string]int{
 	"broker/peer/pki":      1,
 	"broker/peer/faultnet": 1,
 
+	"broker/wal":     2,
 	"broker/seglog":  2,
 	"broker/catalog": 2,
 	"broker/auth":    2,
@@ -33,6 +34,7 @@ var level = map[string]int{
 	"broker/stream":  3,
 	"broker/egress":  4,
 	"broker/replica": 4,
+	"broker/route":   4,
 
 	"broker/server": 5,
 	"broker/admin":  5,
