@@ -19,12 +19,17 @@ const (
 	// power cut takes what was written since the last flush, a crash of the
 	// process takes nothing.
 	FsyncInterval
+	// FsyncManual commits after the write; nothing is flushed but by Sync, Checkpoint,
+	// the end of a segment and Close, and nothing is removed but by TrimTo and Reset.
+	// It is for who can bring back what was not flushed, from a log of his own.
+	FsyncManual
 )
 
 const (
 	defaultSegmentBytes = 64 << 20
 	defaultIndexEvery   = 64 << 10
 	defaultFsyncEvery   = time.Second
+	defaultJournalMax   = 32 << 10
 
 	// Segments are cut so that retention by bytes frees about an eighth of
 	// MaxBytes at a time, not most of it.
@@ -45,6 +50,12 @@ type Config struct {
 
 	First       uint64   // offset of the first record ever, for a log that holds nothing yet
 	Incarnation [16]byte // which log this is: a segment that says otherwise is refused with ErrFormat
+
+	// Journal holds what is appended under FsyncAlways until the segment is flushed, so
+	// that many logs need one flush together; nil: each append has its own segment
+	// flushed. JournalMax is the largest append, in bytes, that goes there; 0: 32 KiB.
+	Journal    Journal
+	JournalMax int
 
 	MaxBytes int64         // retention: remove the oldest segments while the log is larger; 0: no bound
 	MaxAge   time.Duration // retention: remove segments whose newest record is older; 0: no bound
@@ -93,8 +104,17 @@ func (c *Config) Validate() error {
 	if c.IndexEvery < 0 {
 		bad("index every %d is negative", c.IndexEvery)
 	}
-	if c.Fsync != FsyncAlways && c.Fsync != FsyncInterval {
+	if c.Fsync > FsyncManual {
 		bad("unknown fsync mode %d", c.Fsync)
+	}
+	if c.Journal != nil && c.Fsync != FsyncAlways {
+		bad("a journal is for fsync mode %d, not %d", FsyncAlways, c.Fsync)
+	}
+	if c.JournalMax < 0 {
+		bad("journal max %d is negative", c.JournalMax)
+	}
+	if c.Fsync == FsyncManual && (c.MaxBytes != 0 || c.MaxAge != 0) {
+		bad("retention with fsync mode %d", c.Fsync)
 	}
 	if c.FsyncEvery < 0 {
 		bad("fsync every %s is negative", c.FsyncEvery)
@@ -126,6 +146,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.FsyncEvery == 0 {
 		c.FsyncEvery = defaultFsyncEvery
+	}
+	if c.JournalMax == 0 {
+		c.JournalMax = defaultJournalMax
 	}
 	if c.Now == nil {
 		c.Now = time.Now

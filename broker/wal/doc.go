@@ -1,0 +1,2 @@
+// Package wal is a write-ahead log that many share.
+package wal
