@@ -31,6 +31,7 @@ var level = map[string]int{
 	"broker/auth":    2,
 	"broker/peer":    2,
 
+	"broker/quorum":  3,
 	"broker/stream":  3,
 	"broker/egress":  4,
 	"broker/replica": 4,
