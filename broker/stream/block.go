@@ -112,7 +112,11 @@ func (s *Shard) waitForRoom(c *claim) error {
 		if since.IsZero() { // the subscription is newer than the publish
 			since = now
 		}
-		deadline, full := b.full(s.staging.at, s.tail.position(), now, s.cfg.BlockTimeout)
+		staged := s.staging.at
+		if s.rep != nil {
+			staged = s.rep.proposed(s.tail.position())
+		}
+		deadline, full := b.full(staged, s.tail.position(), now, s.cfg.BlockTimeout)
 		if !full {
 			return nil
 		}

@@ -15,6 +15,7 @@ type claim struct {
 	frames    []staged
 	end       uint64
 	records   []seglog.Record
+	buf       []byte // of frames that do not go into the ring
 }
 
 // staged is how far a chunk goes once the claim is committed.
@@ -26,6 +27,28 @@ type staged struct {
 
 var claims sync.Pool
 
+// keptClaim bounds the memory that a claim keeps for frames.
+const keptClaim = 1 << 20
+
+func newClaim() *claim {
+	c, ok := claims.Get().(*claim)
+	if !ok {
+		c = new(claim)
+	}
+	c.users.Store(1)
+	return c
+}
+
+// room gives n writable bytes that stay until the claim is released.
+func (c *claim) room(n int) []byte {
+	if len(c.buf)+n > cap(c.buf) {
+		c.buf = make([]byte, 0, max(n, min(2*cap(c.buf), keptClaim), 16<<10)) // frames before stay where they are
+	}
+	at := len(c.buf)
+	c.buf = c.buf[:at+n]
+	return c.buf[at : at : at+n]
+}
+
 // release is called by each user of a claim; the last one gives it back.
 func (c *claim) release() {
 	if c.users.Add(-1) > 0 {
@@ -36,6 +59,9 @@ func (c *claim) release() {
 	clear(c.frames)
 	clear(c.records)
 	c.publishes, c.echoes, c.frames, c.records = c.publishes[:0], c.echoes[:0], c.frames[:0], c.records[:0]
+	if c.buf = c.buf[:0]; cap(c.buf) > keptClaim {
+		c.buf = nil
+	}
 	claims.Put(c)
 }
 

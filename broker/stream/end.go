@@ -48,7 +48,7 @@ type Moved struct {
 	Generation   uint64
 }
 
-// Stop asks the feeder to end. With EndDeleted and EndShutdown it first delivers
+// Stop asks the feeder to end. With EndDeleted, EndShutdown and EndMoved it first delivers
 // what is committed. The first reason wins.
 func (s *Subscription) Stop(reason EndReason) {
 	s.stopOnce.Do(func() {
@@ -72,7 +72,7 @@ func (s *Subscription) checkEnd() (Status, bool) {
 		return Ended, true
 	}
 	switch r := EndReason(s.stopped.Load()); r {
-	case 0, EndDeleted, EndShutdown: // what is committed is delivered first
+	case 0, EndDeleted, EndShutdown, EndMoved: // what is committed is delivered first
 	default:
 		return s.ended(r, nil), true
 	}
@@ -86,6 +86,9 @@ func (s *Subscription) checkEnd() (Status, bool) {
 func (s *Subscription) ended(r EndReason, err error) Status {
 	if s.end.Reason == 0 {
 		s.end = End{Reason: r, Next: s.next.Load(), Err: err}
+		if r == EndMoved {
+			s.end.Moved = s.moved.Load()
+		}
 		if s.queue.OnFull == Block { // its client is yet to be told, which publishers need not wait for
 			s.shard.blockers.remove(s)
 		}

@@ -100,7 +100,7 @@ func (s *Subscription) owed(entries, bytes int) bool {
 // the first that is not delivered.
 func (s *Subscription) lose() {
 	next := s.next.Load()
-	mark := s.shard.mark.Load()
+	mark := s.readable()
 	s.dropped.Add(mark - next)
 	s.shard.dropped.Add(mark - next)
 	if s.Lagged() {

@@ -43,7 +43,7 @@ func (s *Subscription) Next(maxBytes, pageBytes int) (Piece, Status) {
 			}
 			continue
 		}
-		mark := s.shard.mark.Load() // before visible: what it covers is visible then
+		mark := s.readable() // before visible: what it covers is visible then
 		if s.cur.c != nil {
 			if p, st, ok := s.fromRing(mark, maxBytes); ok {
 				return p, st
@@ -159,7 +159,7 @@ func (s *Subscription) Advance(p Piece) {
 }
 
 func (s *Subscription) idle(mark uint64) Status {
-	if r := EndReason(s.stopped.Load()); r != 0 && s.shard.mark.Load() == mark {
+	if r := EndReason(s.stopped.Load()); r != 0 && s.readable() == mark {
 		return s.ended(r, nil)
 	}
 	s.idleAt = mark
@@ -180,5 +180,5 @@ func (s *Subscription) idle(mark uint64) Status {
 // Changed says whether Next may have something after it said Idle. Read after the
 // feeder has made itself wakeable, it closes the gap between the two.
 func (s *Subscription) Changed() bool {
-	return s.shard.mark.Load() != s.idleAt || s.stopped.Load() != 0 || s.overflow.Load()
+	return s.readable() != s.idleAt || s.stopped.Load() != 0 || s.overflow.Load()
 }

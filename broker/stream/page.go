@@ -45,6 +45,9 @@ func (s *Subscription) readPage(mark uint64, pageBytes int) (Status, bool) {
 			return s.ended(EndTooOld, err), true
 		case errors.As(err, &bad):
 			s.shard.damaged.Store(&damage{s.next.Load(), err})
+			if r := s.shard.rep; r != nil && r.Damaged != nil {
+				r.Damaged(err)
+			}
 			return s.ended(EndCorrupt, err), true
 		case errors.Is(err, seglog.ErrClosed):
 			return s.ended(EndShutdown, err), true

@@ -36,11 +36,7 @@ func (q *queue) take() *claim {
 		bytes += len(q.waiting[n].Records.Bytes)
 		n++
 	}
-	c, ok := claims.Get().(*claim)
-	if !ok {
-		c = new(claim)
-	}
-	c.users.Store(1)
+	c := newClaim()
 	c.publishes = append(c.publishes, q.waiting[:n]...)
 	rest := copy(q.waiting, q.waiting[n:])
 	clear(q.waiting[rest:])

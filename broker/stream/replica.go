@@ -2,15 +2,17 @@ package stream
 
 import (
 	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
 
-	"felix.dev/felix/broker/seglog"
 	"felix.dev/felix/broker/wire"
 )
 
 // Proposer takes the publishes of a replicated shard on their way to the replicas.
 type Proposer interface {
 	// Propose never blocks. It calls p.Done exactly once: with what [Shard.Apply] said
-	// of it, with a refusal that wraps ErrNotLeader, or with ErrOutcomeUnknown.
+	// of it, with a refusal, or with an error that wraps ErrOutcomeUnknown.
 	Propose(s *Shard, p *Publish)
 }
 
@@ -20,7 +22,7 @@ type Replicated struct {
 	// Log holds what was applied, perhaps more than State knows of: that is then
 	// applied again and skipped.
 	Log Log
-	// State is where the shard stands. The zero value with First and Next set is a new shard.
+	// State is where the shard stands. Of a new shard only First and Next are set, equal.
 	State ReplicaState
 	// Damaged is told when a reader meets damage in the log. It must not block. nil: nobody is.
 	Damaged func(error)
@@ -34,7 +36,7 @@ type ReplicaState struct {
 	Oldest    uint64 // readers are told that older ones are gone
 	Term      uint64 // of the newest record; 0: there is none
 	Sealed    bool   // nothing is appended any more
-	Producers []byte // what is remembered of idempotent producers
+	Producers []byte // what is remembered of idempotent producers; nil: nothing
 }
 
 // Batch is one publish as the replicas agreed on it.
@@ -44,47 +46,176 @@ type Batch struct {
 	Producer, Sequence uint64
 }
 
+// replica is what a replicated shard has beside others. Of the fields without a comment
+// the applying goroutine is the owner.
+type replica struct {
+	Replicated
+	oldest  atomic.Uint64
+	serving atomic.Bool // records go into the ring as well
+	flight  struct{ entries, bytes atomic.Int64 }
+
+	term   uint64
+	sealed bool
+
+	publishes []Publish // scratch of Apply
+}
+
 // OpenReplica makes a shard whose order is decided elsewhere: publishes go to the
 // proposer, records come through Apply. It does not lead.
 func OpenReplica(cfg Config, r Replicated) (*Shard, error) {
-	return nil, errors.New("stream: not there yet")
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if r.Proposer == nil || r.Log == nil {
+		return nil, errors.New("stream: a replica needs a proposer and a log")
+	}
+	cfg.setDefaults()
+	s := newShard(cfg)
+	s.rep, s.log = &replica{Replicated: r}, r.Log
+	if err := s.Restore(r.State); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
-// Apply appends what the replicas agreed on, in their order, and says for each batch
-// what came of it; results has room for that. term and at (microseconds) are the same
-// on every replica. What the log holds already is not written again. After an error
-// nothing has changed, and the call is to be made again. One goroutine at a time
-// applies.
-func (s *Shard) Apply(term uint64, at int64, batches []Batch, results []Result) error { return nil }
-
 // State is the shard as of the last Apply. The applying goroutine's.
-func (s *Shard) State() ReplicaState { return ReplicaState{} }
+func (s *Shard) State() ReplicaState {
+	r := s.rep
+	return ReplicaState{
+		First: r.Replicated.State.First, Next: s.next, Oldest: r.oldest.Load(),
+		Term: r.term, Sealed: r.sealed, Producers: s.producers.snapshot(),
+	}
+}
 
-// Restore puts the shard where another replica stands. The log must reach there. The
-// applying goroutine's.
-func (s *Shard) Restore(st ReplicaState) error { return nil }
+// Restore puts the shard where another replica stands. What lies between State.Oldest
+// and State.Next is to be in the log before anybody reads. The applying goroutine's.
+func (s *Shard) Restore(st ReplicaState) error {
+	if st.Next < st.First || st.Oldest > st.Next {
+		return fmt.Errorf("stream: %s shard %d: a state from offset %d to %d, readable from %d, cannot be", s.cfg.Name, s.cfg.Shard, st.First, st.Next, st.Oldest)
+	}
+	producers := newProducers()
+	if len(st.Producers) > 0 {
+		if err := producers.restore(st.Producers); err != nil {
+			return err
+		}
+	}
+	r := s.rep
+	r.Replicated.State.First = st.First
+	r.oldest.Store(max(st.Oldest, st.First))
+	r.term = st.Term
+	s.producers, s.next = producers, st.Next
+	s.mark.Store(st.Next)
+	s.watchers.wake()
+	if st.Sealed {
+		s.Seal()
+	}
+	return nil
+}
 
 // Seal refuses all later batches, ends readers with EndDeleted behind what is there,
 // and gives the end. The applying goroutine's.
-func (s *Shard) Seal() (end uint64) { return 0 }
+func (s *Shard) Seal() (end uint64) {
+	s.rep.sealed = true
+	s.endSubscriptions(EndDeleted)
+	return s.next
+}
 
 // TrimBefore moves the first offset that can be read. The applying goroutine's.
-func (s *Shard) TrimBefore(oldest uint64) {}
+func (s *Shard) TrimBefore(oldest uint64) {
+	r := s.rep
+	r.oldest.Store(max(r.oldest.Load(), min(oldest, s.next)))
+}
 
-// Configure changes the bounds of the ring and of readers to come.
-func (s *Shard) Configure(q Queue, tailBytes int64) error { return nil }
+// Repaired says that the log can be read again where Damaged had said it cannot.
+func (s *Shard) Repaired() { s.damaged.Store(nil) }
 
-// Lead lets subscriptions in.
-func (s *Shard) Lead() {}
+// Configure changes the bounds of the ring and, for those who come from now on, of
+// subscriptions.
+func (s *Shard) Configure(q Queue, tailBytes int64) error {
+	next := s.cfg
+	next.Queue, next.TailBytes = q, tailBytes
+	if err := next.Validate(); err != nil {
+		return err
+	}
+	next.setDefaults()
+	s.subsQueue.Store(&next.Queue)
+	s.tail.bound(next.TailBytes)
+	return nil
+}
 
-// Pause lets no more subscriptions in, and keeps those that are here. Lead undoes it.
-func (s *Shard) Pause() {}
+// hand gives a publish to the proposer: at once, or behind others that wait for a
+// reader's room.
+func (s *Shard) hand(p *Publish) {
+	q := &s.queue
+	q.mu.Lock()
+	if err := q.closed; err != nil {
+		q.mu.Unlock()
+		p.Done(Result{Err: err})
+		return
+	}
+	if !q.running && !s.blockers.any() {
+		q.mu.Unlock()
+		s.rep.Proposer.Propose(s, p)
+		return
+	}
+	p.since = s.cfg.Now()
+	q.waiting = append(q.waiting, p)
+	q.bytes += len(p.Records.Bytes)
+	start := !q.running
+	q.running = true
+	q.mu.Unlock()
+	if start {
+		s.tasks.Go(s.handWaiting)
+	}
+}
 
-// Unlead lets no more subscriptions in and ends those that are here: with EndMoved
-// once they have what is committed now, with EndDeposed where they stand.
-func (s *Shard) Unlead(reason EndReason, to *Moved) {}
+// handWaiting proposes what waits, as readers under Block leave room for it.
+func (s *Shard) handWaiting() {
+	q := &s.queue
+	for {
+		q.mu.Lock()
+		if len(q.waiting) == 0 {
+			q.running = false
+			q.idle.Broadcast()
+			q.mu.Unlock()
+			return
+		}
+		c := q.take()
+		q.mu.Unlock()
+		if err := s.waitForRoom(c); err != nil {
+			c.fail(err)
+			continue
+		}
+		for _, p := range c.publishes {
+			s.rep.Proposer.Propose(s, s.rep.count(p))
+		}
+		c.release()
+	}
+}
 
-// Leads says whether subscriptions are taken.
-func (s *Shard) Leads() bool { return false }
+// count has a publish count as lag of blocking readers until it is answered: nobody
+// sees it in the ring before.
+func (r *replica) count(p *Publish) *Publish {
+	done, bytes := p.Done, int64(len(p.Records.Bytes)+wire.OffsetFrameOverhead)
+	r.flight.entries.Add(1)
+	r.flight.bytes.Add(bytes)
+	p.Done = func(res Result) {
+		r.flight.entries.Add(-1)
+		r.flight.bytes.Add(-bytes)
+		done(res)
+	}
+	return p
+}
 
-var _ = seglog.KindEvents
+// proposed is where the ring ends once what is under way is in it.
+func (r *replica) proposed(at position) position {
+	return at.plus(int(max(r.flight.entries.Load(), 0)), int(max(r.flight.bytes.Load(), 0)))
+}
+
+// notLeading refuses what only the leader takes.
+func notLeading() *Error {
+	return &Error{
+		Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: ReasonMoving,
+		RetryAfter: 100 * time.Millisecond, Message: "another broker leads the shard, or will in a moment", Err: ErrNotLeader,
+	}
+}

@@ -14,6 +14,10 @@ const inlineClaims = 16
 // Publish queues a batch. It never waits for a reader or for a commit; the bound
 // on what may be queued is the caller's admission. Done is called exactly once.
 func (s *Shard) Publish(p *Publish) {
+	if s.rep != nil {
+		s.hand(p)
+		return
+	}
 	if p.HasProducer {
 		p.digest = digestOf(p.Records)
 	}
@@ -98,7 +102,7 @@ func (s *Shard) append(c *claim) {
 	}
 	now := s.cfg.Now().UnixMicro()
 	for i := 0; i < len(c.publishes); {
-		i = s.stage(c, i, now)
+		i = s.stage(c, i, now, true)
 	}
 	c.end = s.next
 	if s.log == nil {

@@ -14,7 +14,10 @@ import (
 // be called from any goroutine.
 type Shard struct {
 	cfg Config
-	log Log // nil: memory
+	log Log      // nil: memory
+	rep *replica // nil: not replicated
+
+	subsQueue atomic.Pointer[Queue] // the bounds of subscriptions to come
 
 	mark    atomic.Uint64          // committed: readers stop here
 	failed  atomic.Pointer[Error]  // the log is poisoned
@@ -40,6 +43,8 @@ type Shard struct {
 		mu   sync.Mutex
 		byID map[uint64]*Subscription
 		end  EndReason // non-zero: no new ones
+		// leads says that a replica takes new ones.
+		leads bool
 	}
 
 	closing chan struct{}
@@ -54,12 +59,7 @@ func Open(cfg Config, openLog func(Hooks) (Log, error)) (*Shard, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
-	s := &Shard{cfg: cfg, producers: newProducers(), closing: make(chan struct{})}
-	s.queue.idle.L = &s.queue.mu
-	s.blockers.subs = make(map[*Subscription]time.Time)
-	s.blockers.moved = make(chan struct{}, 1)
-	s.subs.byID = make(map[uint64]*Subscription)
-	s.next = cfg.First
+	s := newShard(cfg)
 	if openLog != nil {
 		log, err := openLog(Hooks{
 			Committed: s.logCommitted, OnRecover: s.recovered,
@@ -72,14 +72,25 @@ func Open(cfg Config, openLog func(Hooks) (Log, error)) (*Shard, error) {
 	} else if cfg.Queue.OnFull == CatchUp {
 		return nil, errors.New("stream: OnFull CatchUp needs a log: a memory stream has none")
 	}
-	s.tail = &tail{limit: cfg.TailBytes}
 	if s.log == nil && cfg.Queue.OnFull == Block {
-		s.cfg.Queue.Bytes = min(cfg.Queue.Bytes, cfg.TailBytes)
+		q := cfg.Queue
+		q.Bytes = min(q.Bytes, cfg.TailBytes)
+		s.subsQueue.Store(&q)
 		s.tail.keep = s.blockers.oldest
 	}
 	s.staging.end = s.next
 	s.mark.Store(s.next)
 	return s, nil
+}
+
+func newShard(cfg Config) *Shard {
+	s := &Shard{cfg: cfg, producers: newProducers(), closing: make(chan struct{}), tail: &tail{limit: cfg.TailBytes}, next: cfg.First}
+	s.queue.idle.L = &s.queue.mu
+	s.blockers.subs = make(map[*Subscription]time.Time)
+	s.blockers.moved = make(chan struct{}, 1)
+	s.subs.byID = make(map[uint64]*Subscription)
+	s.subsQueue.Store(&s.cfg.Queue)
+	return s
 }
 
 // recovered rebuilds what the log remembers of idempotent producers.
@@ -111,7 +122,7 @@ func (s *Shard) Mark() uint64 { return s.mark.Load() }
 // Written is the offset after the last record that was written, committed or not: what
 // lies below may have been or may yet be told to a publisher.
 func (s *Shard) Written() uint64 {
-	if s.log == nil {
+	if s.log == nil || s.rep != nil { // a replica's log may hold more than it has applied again
 		return s.Mark()
 	}
 	return max(s.Mark(), s.log.Next())
@@ -119,6 +130,9 @@ func (s *Shard) Written() uint64 {
 
 // Oldest is the first offset that can still be read.
 func (s *Shard) Oldest() uint64 {
+	if s.rep != nil {
+		return max(s.rep.oldest.Load(), s.log.Oldest())
+	}
 	if s.log != nil {
 		return s.log.Oldest()
 	}

@@ -15,8 +15,9 @@ type staging struct {
 }
 
 // stage encodes one frame from publish i on: as many small plain publishes as the
-// batch bounds allow, or one idempotent publish, whose record must stay its own.
-func (s *Shard) stage(c *claim, i int, now int64) (after int) {
+// batch bounds allow, or one idempotent publish, whose record must stay its own. Without
+// ring the frame goes to the log only.
+func (s *Shard) stage(c *claim, i int, now int64, ring bool) (after int) {
 	first := c.publishes[i]
 	if first.hidden {
 		s.next++
@@ -36,7 +37,13 @@ func (s *Shard) stage(c *claim, i int, now int64) (after int) {
 		bytes += len(p.Records.Bytes)
 	}
 	size := wire.OffsetFrameOverhead + bytes
-	k, b := s.tail.room(s.next, size, s.staging)
+	var k *chunk
+	var b []byte
+	if ring {
+		k, b = s.tail.room(s.next, size, s.staging)
+	} else {
+		b = c.room(size)
+	}
 	b = wire.BeginOffsetFrame(b, s.next, count, bytes)
 	for _, p := range c.publishes[i:j] {
 		b = append(b, p.Records.Bytes...)
@@ -48,6 +55,9 @@ func (s *Shard) stage(c *claim, i int, now int64) (after int) {
 		})
 	}
 	s.next += uint64(count)
+	if !ring {
+		return j
+	}
 	s.staging = staging{c: k, n: k.staged, end: s.next, at: s.staging.at.plus(1, size)}
 	if n := len(c.frames); n > 0 && c.frames[n-1].c == k {
 		c.frames[n-1] = staged{k, k.staged, c.frames[n-1].entries + 1}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"math"
 	"sort"
 
 	"felix.dev/felix/broker/wire"
@@ -12,9 +13,9 @@ type SubscribeOptions struct {
 	ID    uint64 // unique in the process
 	Start wire.Start
 	// What the client offered: frames with offsets, with skipped_before, and the
-	// subscription_lagged notice.
-	Offsets, Skips, Lagged bool
-	QueueEntries           int // 0: the shard's
+	// subscription_lagged and shard_moved notices.
+	Offsets, Skips, Lagged, Moved bool
+	QueueEntries                  int // 0: the shard's
 	// Conn and Principal are labels for people who ask who is slow.
 	Conn, Principal string
 }
@@ -22,7 +23,7 @@ type SubscribeOptions struct {
 // Subscribe registers a reader. The live position is taken before any history is
 // read, so nothing falls between the two.
 func (s *Shard) Subscribe(o SubscribeOptions) (*Subscription, error) {
-	sub := &Subscription{shard: s, opts: o, queue: s.cfg.Queue, since: s.cfg.Now()}
+	sub := &Subscription{shard: s, opts: o, queue: *s.subsQueue.Load(), since: s.cfg.Now()}
 	if o.QueueEntries > 0 {
 		sub.queue.Entries = o.QueueEntries
 	}
@@ -31,6 +32,10 @@ func (s *Shard) Subscribe(o SubscribeOptions) (*Subscription, error) {
 	if s.subs.end != 0 {
 		return nil, closedError(s.subs.end)
 	}
+	if s.rep != nil && !s.subs.leads {
+		return nil, notLeading()
+	}
+	sub.until.Store(math.MaxUint64)
 	mark := s.mark.Load()
 	start, err := s.resolve(o.Start, mark)
 	if err != nil {

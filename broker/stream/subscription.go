@@ -53,6 +53,8 @@ type Subscription struct {
 	stopOnce sync.Once
 	stopped  atomic.Uint32 // EndReason
 	onStop   atomic.Pointer[func(EndReason)]
+	until    atomic.Uint64 // what lies there or beyond is not delivered any more
+	moved    atomic.Pointer[Moved]
 
 	// The feeder's own.
 	cur    cursor // in the ring; c is nil while behind
@@ -81,6 +83,9 @@ func (s *Subscription) LiveOffset() uint64 { return s.live }
 
 // Lagged says that the client reads the lag notice.
 func (s *Subscription) Lagged() bool { return s.opts.Lagged && s.opts.Offsets }
+
+// TellMoved says that the client reads the notice of a shard that has moved.
+func (s *Subscription) TellMoved() bool { return s.opts.Moved }
 
 // Shard is what it reads.
 func (s *Subscription) Shard() *Shard { return s.shard }

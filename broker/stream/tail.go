@@ -147,7 +147,14 @@ func (t *tail) link(c *chunk) {
 	}
 }
 
-// clear empties the ring, for good.
+// bound changes how much the ring may hold; what is above it goes with the next chunk.
+func (t *tail) bound(limit int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limit = limit
+}
+
+// clear empties the ring. Who stages in a chunk of it begins another.
 func (t *tail) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
