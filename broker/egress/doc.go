@@ -15,7 +15,7 @@
 //
 //   - A cursor moves only after its bytes were accepted by the QUIC stream.
 //   - A frame that was cut by a deadline or an error is followed by nothing: the stream is reset.
-//   - FIN means over, RESET means resume: only a lag notice or a deleted stream ends in FIN.
+//   - FIN means over, RESET means resume: only a notice (lagged, moved) or a deleted stream ends in FIN.
 //   - What a feeder has of its own beyond 256 KiB is counted before it is allocated.
 //   - Every feeder ends before Engine.Close returns.
 //

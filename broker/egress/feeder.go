@@ -132,16 +132,29 @@ func (f *feeder) cut(r stream.EndReason, err error) stream.End {
 	return stream.End{Reason: r, Next: f.sub.Info().Next, Err: err}
 }
 
+// notify ends the stream with a notice.
+func (f *feeder) notify(m wire.Message) {
+	if err := f.write(wire.AppendMessage(nil, m)); err != nil {
+		f.w.CancelWrite(ResetLost)
+		return
+	}
+	_ = f.w.Close() // an error says that the client is gone, which it need not be told
+}
+
 // finish closes the stream in the way that tells its client what to do next.
 func (f *feeder) finish(e stream.End) stream.End {
 	switch e.Reason {
 	case stream.EndLagged:
-		notice := wire.AppendMessage(nil, &wire.SubscriptionLagged{SubscriptionID: f.sub.ID(), ResumeFrom: e.Next})
-		if err := f.write(notice); err != nil {
+		f.notify(&wire.SubscriptionLagged{SubscriptionID: f.sub.ID(), ResumeFrom: e.Next})
+	case stream.EndMoved:
+		if e.Moved == nil || !f.sub.TellMoved() {
 			f.w.CancelWrite(ResetLost)
-			return e
+			break
 		}
-		_ = f.w.Close() // an error says that the client is gone, which it need not be told
+		f.notify(&wire.ShardMoved{
+			SubscriptionID: f.sub.ID(), ResumeFrom: &e.Next,
+			NodeID: e.Moved.NodeID, Addr: e.Moved.Addr, Generation: e.Moved.Generation,
+		})
 	case stream.EndDeleted:
 		_ = f.w.Close()
 	case stream.EndCancelled:

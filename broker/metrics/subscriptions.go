@@ -16,6 +16,8 @@ const (
 	EndAdmin      EndReason = "admin" // ended through the admin API
 	EndShutdown   EndReason = "shutdown"
 	EndStorage    EndReason = "storage" // its log cannot be read on
+	EndMoved      EndReason = "moved"   // another broker serves the shard, told to go there
+	EndDeposed    EndReason = "deposed" // this broker found out to lead the shard no longer
 )
 
 // Subscriptions is updated by the server and egress.
@@ -29,7 +31,7 @@ func newSubscriptions(b *builder) Subscriptions {
 		Started: b.counter("felix_subscriptions_started_total", "Subscriptions registered."),
 		Ended: counters(b, "felix_subscriptions_ended_total", "Subscriptions ended.", "reason", []EndReason{
 			EndClient, EndConnection, EndLagged, EndSlow, EndTooOld,
-			EndDeleted, EndAdmin, EndShutdown, EndStorage,
+			EndDeleted, EndAdmin, EndShutdown, EndStorage, EndMoved, EndDeposed,
 		}),
 	}
 }

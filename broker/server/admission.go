@@ -11,10 +11,16 @@ import (
 // large to ever be served.
 type budget struct {
 	limit int64
+	// least is what each holder counts for at least.
+	least int64
+	// once is for something that can be stuck while its neighbours are not: after one
+	// has waited in vain others do not, until something is released.
+	once bool
 
 	mu      sync.Mutex
 	used    int64
 	waiting []*waiter // oldest first; the first one is never overtaken
+	stuck   bool
 }
 
 type waiter struct {
@@ -24,8 +30,15 @@ type waiter struct {
 
 func newBudget(limit int64) *budget { return &budget{limit: limit} }
 
+// newShardBudget is for the publishes of a connection to one shard, most of them at a
+// time.
+func newShardBudget(limit int64, most int) *budget {
+	return &budget{limit: limit, least: limit / int64(max(most, 1)), once: true}
+}
+
 // try takes n bytes if that needs no waiting.
 func (b *budget) try(n int64) bool {
+	n = max(n, b.least)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.waiting) > 0 || !b.fits(n) {
@@ -42,11 +55,16 @@ func (b *budget) acquire(n int64, p *patience) bool {
 	if b.try(n) {
 		return true
 	}
+	n = max(n, b.least)
 	b.mu.Lock()
 	if len(b.waiting) == 0 && b.fits(n) {
 		b.used += n
 		b.mu.Unlock()
 		return true
+	}
+	if b.stuck {
+		b.mu.Unlock()
+		return false
 	}
 	w := &waiter{n: n, ready: make(chan struct{})}
 	b.waiting = append(b.waiting, w)
@@ -67,13 +85,15 @@ func (b *budget) acquire(n int64, p *patience) bool {
 	}
 	b.waiting = slices.Delete(b.waiting, i, i+1)
 	b.grant() // the next may be smaller
+	b.stuck = b.once && p.spent
 	return false
 }
 
 // release gives n bytes back.
 func (b *budget) release(n int64) {
 	b.mu.Lock()
-	b.used -= n
+	b.used -= max(n, b.least)
+	b.stuck = false
 	b.grant()
 	b.mu.Unlock()
 }

@@ -35,7 +35,7 @@ func (s *session) authenticate(m *wire.Auth) error {
 		s.answer(&wire.OK{})
 		return nil
 	}
-	s.answer(&wire.AuthOK{ServerFlags: serverFlags, ServerFeatures: serverFeatures})
+	s.answer(&wire.AuthOK{ServerFlags: s.srv.flags(), ServerFeatures: serverFeatures})
 	return nil
 }
 

@@ -20,6 +20,9 @@ const (
 	// keepShards is how many shards of one connection are remembered before those that
 	// hold nothing are forgotten.
 	keepShards = 256
+	// shardShare is the part of a stream's unanswered publishes that one shard may have:
+	// those to others go on if it is stuck.
+	shardShare = 4
 	// earlyStreams bounds the streams that a connection opens before one of them has
 	// authenticated, in multiples of those that are read meanwhile: each costs some
 	// kilobytes, and one frame opens thousands.
@@ -186,7 +189,7 @@ func (c *connection) shardBudget(p stream.Place) *budget {
 			}
 		}
 	}
-	b := newBudget(c.srv.cfg.ShardIngressBytes)
+	b := newShardBudget(c.srv.cfg.ShardIngressBytes, c.srv.cfg.MaxUnanswered/shardShare)
 	c.budgets[p] = b
 	return b
 }

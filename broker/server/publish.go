@@ -267,6 +267,9 @@ func (p *publishing) reply(r stream.Result) {
 		p.ack = wire.Ack{RequestID: p.id, OK: r.Err == nil}
 		if r.Err == nil {
 			p.ack.HasOffset, p.ack.Offset = withOffset, r.Offset
+			if o := r.Owner; o != nil && s.offer.Flags.Has(wire.FlagAckOwner) {
+				p.ack.HasOwner, p.ack.OwnerNode, p.ack.OwnerAddr, p.ack.Generation = true, o.NodeID, o.Addr, o.Generation
+			}
 		} else {
 			fillAck(&p.ack, asRefusal(r.Err), s.offer.Flags)
 		}

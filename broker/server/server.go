@@ -13,12 +13,8 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
-// What this broker understands and serves.
-const (
-	serverFlags    = wire.StandaloneFlags | wire.IdempotentFlags
-	serverFeatures = wire.StandaloneFeatures | wire.IdempotentFeatures |
-		wire.FeatureShardOwners | wire.FeatureTopology | wire.FeatureRedirect
-)
+// serverFeatures are what every broker serves: a client may meet one of a cluster next.
+const serverFeatures = wire.ClusterFeatures | wire.IdempotentFeatures
 
 const (
 	closeShutdown    = 0
@@ -102,6 +98,14 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s.tasks.Go(s.accept)
 	s.tasks.Go(s.watchPaths)
 	return s, nil
+}
+
+// flags are what this broker understands and sends.
+func (s *Server) flags() wire.Flags {
+	if s.cfg.Cluster {
+		return wire.ClusterFlags | wire.IdempotentFlags
+	}
+	return wire.StandaloneFlags | wire.IdempotentFlags
 }
 
 // Addr is the address that clients connect to.

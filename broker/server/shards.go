@@ -23,8 +23,7 @@ func (s *session) streamShards(m *wire.StreamShards) error {
 	return nil
 }
 
-// shardOwners lists the shards of a stream. A broker outside of a cluster names no
-// owner: there is only itself.
+// shardOwners lists the shards of a stream and who serves them.
 func (s *session) shardOwners(m *wire.ShardOwners) error {
 	view := &wire.ShardOwnersView{RequestID: m.RequestID}
 	if m.Kind == wire.OwnersOfStream {
@@ -34,8 +33,8 @@ func (s *session) shardOwners(m *wire.ShardOwners) error {
 			return nil
 		}
 		if st != nil {
-			for i := range st.Places() {
-				view.Owners = append(view.Owners, wire.ShardOwner{Shard: uint32(i)})
+			for i, p := range st.Places() {
+				view.Owners = append(view.Owners, s.srv.ownerOf(i, p))
 			}
 		}
 	}

@@ -29,9 +29,7 @@ func (s *session) subscribe(m *wire.Subscribe) error {
 	}
 	shard, elsewhere := place.Here()
 	if shard == nil {
-		s.refuseRequest(&stream.Error{
-			Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: elsewhere.Reason, Message: "the shard is not served here",
-		})
+		s.sendElsewhere(elsewhere)
 		return nil
 	}
 	engine, ok := s.conn.addSubscription()
@@ -42,7 +40,7 @@ func (s *session) subscribe(m *wire.Subscribe) error {
 	sub, err := shard.Subscribe(s.subscribeOptions(m))
 	if err != nil {
 		s.conn.removeSubscription()
-		s.refuseSubscribe(err)
+		s.refuseSubscribe(place, err)
 		return nil
 	}
 	out, refusal := s.openEventStream(sub.ID())
@@ -85,6 +83,7 @@ func (s *session) subscribeOptions(m *wire.Subscribe) stream.SubscribeOptions {
 		Offsets:   s.offer.Flags.Has(wire.FlagEventOffsets),
 		Skips:     s.offer.Flags.Has(wire.FlagEventOffsets | wire.FlagEventSkipped),
 		Lagged:    s.offer.Flags.Has(wire.FlagEventOffsets) && s.offer.Features.Has(wire.FeatureSubscriptionLagged),
+		Moved:     s.offer.Features.Has(wire.FeatureShardMoved),
 		Conn:      s.conn.remote,
 		Principal: principalLabel(s.principal.Tenant, s.principal.Subject),
 	}
@@ -94,7 +93,12 @@ func (s *session) subscribeOptions(m *wire.Subscribe) stream.SubscribeOptions {
 	return o
 }
 
-func (s *session) refuseSubscribe(err error) {
+// refuseSubscribe answers a subscribe that the shard in place p did not take.
+func (s *session) refuseSubscribe(p stream.Place, err error) {
+	if errors.Is(err, stream.ErrNotLeader) { // it has moved since it was looked for
+		s.sendElsewhere(gone(p))
+		return
+	}
 	if cursor, ok := errors.AsType[*stream.CursorError](err); ok {
 		s.answer(&wire.SubscribeCursorError{
 			Reason: string(cursor.Reason), Requested: cursor.Requested, Available: cursor.Available,
@@ -195,6 +199,10 @@ func (c *connection) endReason(r stream.EndReason) metrics.EndReason {
 		return metrics.EndAdmin
 	case stream.EndSlow:
 		return metrics.EndSlow
+	case stream.EndMoved:
+		return metrics.EndMoved
+	case stream.EndDeposed:
+		return metrics.EndDeposed
 	}
 	return metrics.EndReason(r.String())
 }

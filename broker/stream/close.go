@@ -80,5 +80,8 @@ func closedError(reason EndReason) *Error {
 	if reason == EndDeleted {
 		return &Error{Code: wire.CodeNotFound, Retry: wire.RetryAfter, RetryAfter: diskRetry, Message: "the stream was deleted", Err: ErrClosed}
 	}
+	if reason == EndMoved || reason == EndDeposed {
+		return &Error{Code: wire.CodeShardUnavailable, Retry: wire.RetryNow, Reason: ReasonMoving, Message: "another broker serves the shard", Err: ErrNotLeader}
+	}
 	return &Error{Code: wire.CodeDraining, Retry: wire.RetryNow, Message: "the broker is shutting down", Err: ErrClosed}
 }
