@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,11 @@ import (
 
 // DefaultMaxStreams is how many streams a catalog holds if nothing else is said.
 const DefaultMaxStreams = 10_000
+
+const (
+	defaultMaxGraves    = 10_000
+	defaultReserveBlock = 1 << 24
+)
 
 // Config configures a Catalog. The zero value of each field is usable, but one of
 // Path and InMemory has to be set.
@@ -63,8 +67,8 @@ func (c Config) withDefaults() Config {
 		c.FS = vfs.OS
 	}
 	c.MaxStreams = cmp.Or(c.MaxStreams, DefaultMaxStreams)
-	c.MaxGraves = cmp.Or(c.MaxGraves, 10_000)
-	c.ReserveBlock = cmp.Or(c.ReserveBlock, 1<<24)
+	c.MaxGraves = cmp.Or(c.MaxGraves, defaultMaxGraves)
+	c.ReserveBlock = cmp.Or(c.ReserveBlock, defaultReserveBlock)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -74,11 +78,16 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// limits are what the configuration bounds, in the form of a cluster's settings.
+func (c Config) limits() Settings {
+	return Settings{MaxStreams: c.MaxStreams, MaxGraves: c.MaxGraves, ReserveBlock: c.ReserveBlock}
+}
+
 // Catalog is the streams of a single broker, kept in a file.
 type Catalog struct {
 	cfg Config
 
-	current atomic.Pointer[state] // what readers see; always durable
+	current atomic.Pointer[State] // what readers see; always durable
 
 	mu    sync.Mutex               // one change at a time; held while the file is written
 	asked map[string]*reservations // guarded by mu; by incarnation
@@ -93,7 +102,7 @@ func Open(cfg Config) (*Catalog, error) {
 	cfg = cfg.withDefaults()
 	c := &Catalog{cfg: cfg, asked: make(map[string]*reservations)}
 	if cfg.InMemory {
-		st := newState()
+		st := New()
 		st.floor = uint64(max(cfg.Now().UnixNano(), 0))
 		c.current.Store(st)
 		return c, nil
@@ -101,7 +110,7 @@ func Open(cfg Config) (*Catalog, error) {
 	st, err := readFile(cfg.FS, cfg.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !cfg.MustExist:
-		st = newState()
+		st = New()
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("catalog: %s: %w, though streams' data is there: restore it from a copy", cfg.Path, ErrMissing)
 	case err != nil:
@@ -111,26 +120,11 @@ func Open(cfg Config) (*Catalog, error) {
 	return c, nil
 }
 
+// State is what there is. It never changes; ask again to see changes.
+func (c *Catalog) State() *State { return c.current.Load() }
+
 // Get finds a stream; the error is ErrNotFound.
-func (c *Catalog) Get(n Name) (Entry, error) {
-	e := c.current.Load().entries[n.String()]
-	if e == nil {
-		return Entry{}, fmt.Errorf("catalog: stream %s: %w", n, ErrNotFound)
-	}
-	return *e, nil
-}
+func (c *Catalog) Get(n Name) (Entry, error) { return c.current.Load().Get(n) }
 
 // List returns all streams, ordered by name.
-func (c *Catalog) List() []Entry {
-	st := c.current.Load()
-	out := make([]Entry, 0, len(st.entries))
-	for _, e := range st.entries {
-		out = append(out, *e)
-	}
-	slices.SortFunc(out, func(a, b Entry) int { return compareNames(a.Spec.Name, b.Spec.Name) })
-	return out
-}
-
-func compareNames(a, b Name) int {
-	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Stream, b.Stream))
-}
+func (c *Catalog) List() []Entry { return c.current.Load().List() }

@@ -62,7 +62,7 @@ func create(t *testing.T, c *Catalog, s StreamSpec) Entry {
 // same compares what two catalogs hold.
 func same(t *testing.T, got, want *Catalog) {
 	t.Helper()
-	opts := cmp.Options{cmp.AllowUnexported(state{}, Entry{}, grave{}), cmpopts.EquateEmpty()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, Entry{}, grave{}), cmpopts.EquateEmpty()}
 	if diff := cmp.Diff(got.current.Load(), want.current.Load(), opts); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
 	}

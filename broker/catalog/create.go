@@ -4,7 +4,19 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"regexp"
 )
+
+var incarnationPattern = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// NewIncarnation makes an incarnation from a source of random bytes.
+func NewIncarnation(random io.Reader) (string, error) {
+	var b [16]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", fmt.Errorf("catalog: make incarnation: %w", err)
+	}
+	return hex.EncodeToString(b[:]), nil
+}
 
 // Create adds a stream. It can be retried: when the stream is there because of
 // the same request id, or with the same settings, that is success, with created
@@ -12,51 +24,20 @@ import (
 //
 // A memory stream comes with a first block of offsets reserved.
 func (c *Catalog) Create(spec StreamSpec, requestID string) (e Entry, created bool, err error) {
-	spec = spec.Normalized()
-	if err := spec.Validate(); err != nil {
-		return Entry{}, false, err
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.current.Load()
-	if have := old.entries[spec.Name.String()]; have != nil {
-		if (requestID != "" && requestID == have.RequestID) || have.Spec == spec {
-			return *have, false, nil
-		}
-		return Entry{}, false, fmt.Errorf("catalog: create stream %s: %w", spec.Name, ErrExists)
-	}
-	if len(old.entries) >= c.cfg.MaxStreams {
-		return Entry{}, false, fmt.Errorf("catalog: create stream %s: %w (%d)", spec.Name, ErrLimit, c.cfg.MaxStreams)
-	}
-	incarnation, err := c.newIncarnation()
+	incarnation, err := NewIncarnation(c.cfg.Random)
 	if err != nil {
 		return Entry{}, false, err
 	}
-	next := old.copy()
-	g := next.exhume(spec.Name)
-	added := (&Entry{
-		Spec: spec, Incarnation: incarnation, CreatedAt: c.cfg.Now().UTC().Round(0), RequestID: requestID,
-		floors: g.floors, floor: g.floor,
-	}).withShards(spec.Shards)
-	for i := range added.Reserved {
-		added.Reserved[i] = saturated(added.FirstOffsets[i], c.cfg.ReserveBlock)
-	}
-	next.entries[spec.Name.String()] = added
-	if err := c.commit(old, next); err != nil {
+	r, err := c.change(CreateStream{Spec: spec, Incarnation: incarnation, RequestID: requestID})
+	if err != nil {
 		return Entry{}, false, err
 	}
-	if spec.Durability == Memory {
-		c.asked[incarnation] = &reservations{byShard: append([]uint64(nil), added.FirstOffsets...)}
+	if r.Created && r.Entry.Spec.Durability == Memory {
+		c.asked[incarnation] = &reservations{byShard: append([]uint64(nil), r.Entry.FirstOffsets...)}
 	}
-	return *added, true, nil
-}
-
-func (c *Catalog) newIncarnation() (string, error) {
-	var b [16]byte
-	if _, err := io.ReadFull(c.cfg.Random, b[:]); err != nil {
-		return "", fmt.Errorf("catalog: make incarnation: %w", err)
-	}
-	return hex.EncodeToString(b[:]), nil
+	return *r.Entry, r.Created, nil
 }
 
 // saturated adds without running over.

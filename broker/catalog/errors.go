@@ -5,15 +5,84 @@ import (
 	"fmt"
 )
 
-// Errors of changes. None of them has changed anything, and the same call will
-// fail again until something else changes.
+// Errors of changes. None of them has changed anything. Where nothing else is
+// said, the same call will fail again until something else changes.
 var (
 	ErrExists   = errors.New("a stream of this name exists with other settings")
 	ErrNotFound = errors.New("no such stream")
 	ErrLimit    = errors.New("as many streams as this broker may have")
 	// ErrMissing is returned by Open when the file had to be there and is not.
 	ErrMissing = errors.New("catalog file is missing")
+
+	// ErrDeleting: the name is free again soon, retry.
+	ErrDeleting = errors.New("the stream is being deleted")
+	// ErrImporting: over soon, retry.
+	ErrImporting = errors.New("the founder is still bringing its streams into the cluster")
+	// ErrPlacement: compute the placement from the newest state and retry.
+	ErrPlacement = errors.New("a shard was placed on a broker or in a group that cannot take it")
+	// ErrStale: somebody else was first; look at the newest state.
+	ErrStale = errors.New("what this was decided upon has changed in the meantime")
+
+	ErrNoCluster    = errors.New("there is no cluster: it has to be founded first")
+	ErrOtherCluster = errors.New("another cluster was founded here")
+	ErrNoBroker     = errors.New("no such broker")
+	// ErrNodeTaken: another instance has the node id. It has to be removed first, or
+	// named as the one that is replaced.
+	ErrNodeTaken = errors.New("the node id is another instance's")
+	// ErrRemoved: the instance was removed or replaced. Its data directory has to be
+	// emptied before the broker can join again.
+	ErrRemoved = errors.New("this instance of the broker was removed from the cluster")
+	// ErrFull: as many brokers as a cluster may have.
+	ErrFull = errors.New("as many brokers as a cluster may have")
 )
+
+// BrokerError says what is wrong with a broker, or with a command about one.
+type BrokerError struct {
+	Node string
+	Err  error
+}
+
+// Error names the broker.
+func (e *BrokerError) Error() string { return fmt.Sprintf("catalog: broker %q: %v", e.Node, e.Err) }
+
+// Unwrap returns what is wrong.
+func (e *BrokerError) Unwrap() error { return e.Err }
+
+// HoldsError says what keeps a broker from being removed: drain it first, and wait
+// until nothing is left.
+type HoldsError struct {
+	Node   string
+	Groups []uint32 // that it is a member of, or shall be
+	Shards int      // that only it has, or that are on their way to it
+}
+
+// Error counts what it holds.
+func (e *HoldsError) Error() string {
+	return fmt.Sprintf("catalog: broker %q still holds %d quorum groups and is the only owner of %d shards: drain it first",
+		e.Node, len(e.Groups), e.Shards)
+}
+
+// UnknownCommandError says that a command is of a later release. A broker that
+// cannot apply what the others have applied must stop following the cluster: it
+// would go on with a state that differs from theirs.
+type UnknownCommandError struct {
+	Kind    Kind
+	Version int
+	Err     error // may be nil
+}
+
+// Error names the command.
+func (e *UnknownCommandError) Error() string {
+	detail := ""
+	if e.Err != nil {
+		detail = ": " + e.Err.Error()
+	}
+	return fmt.Sprintf("catalog: command %q, version %d, is of a later release%s: this broker cannot follow the cluster until it runs that release",
+		e.Kind, e.Version, detail)
+}
+
+// Unwrap returns the detail.
+func (e *UnknownCommandError) Unwrap() error { return e.Err }
 
 // InvalidError says what is wrong with settings. Retrying does not help.
 type InvalidError struct {

@@ -185,9 +185,9 @@ func TestContentThatMakesNoSense(t *testing.T) {
 }
 
 func TestVersionOfALaterRelease(t *testing.T) {
-	_, err := decode("c", envelope(2, `{"anything":[]}`))
+	_, err := decode("c", envelope(3, `{"anything":[]}`))
 	var version *VersionError
-	if !errors.As(err, &version) || version.Version != 2 || version.Understood != 1 {
+	if !errors.As(err, &version) || version.Version != 3 || version.Understood != 2 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,7 +14,9 @@ var partPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 // Name is what a stream is called. Its parts hold none of '/', ':' and '*', so
 // that the joined form is unique and can stand in permissions and in paths.
 type Name struct {
-	Tenant, Namespace, Stream string
+	Tenant    string `json:"tenant"`
+	Namespace string `json:"namespace"`
+	Stream    string `json:"stream"`
 }
 
 // String is "tenant/namespace/stream".

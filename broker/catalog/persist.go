@@ -7,9 +7,19 @@ import (
 	"felix.dev/felix/broker/vfs"
 )
 
+// change applies a command and commits what comes of it. The caller holds c.mu.
+func (c *Catalog) change(cmd Command) (Result, error) {
+	old := c.current.Load()
+	next, r := old.transit(0, cmd, c.cfg.Now(), c.cfg.limits())
+	if r.Err != nil || !r.Changed {
+		return r, r.Err
+	}
+	return r, c.commit(old, next)
+}
+
 // commit makes the next state durable and then visible. When the disk refuses,
 // readers keep the old state. The caller holds c.mu.
-func (c *Catalog) commit(old, next *state) error {
+func (c *Catalog) commit(old, next *State) error {
 	if c.cfg.InMemory {
 		c.current.Store(next)
 		return nil
@@ -31,7 +41,7 @@ func (c *Catalog) commit(old, next *state) error {
 	return nil
 }
 
-func (c *Catalog) restore(old *state) error {
+func (c *Catalog) restore(old *State) error {
 	data, err := encode(old)
 	if err != nil {
 		return err

@@ -69,15 +69,15 @@ func TestPowerLoss(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.Path, cfg.FS, cfg.MaxGraves = "/data/catalog.json", watch, 2
 	c := open(t, cfg)
-	opts := cmp.Options{cmp.AllowUnexported(state{}, Entry{}, grave{}), cmpopts.EquateEmpty()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, Entry{}, grave{}), cmpopts.EquateEmpty()}
 	cuts := 0
-	check := func(when string, image *faultfs.FS, allowed ...*state) {
+	check := func(when string, image *faultfs.FS, allowed ...*State) {
 		t.Helper()
 		cuts++
 		left := cfg
 		left.FS = image
 		got := open(t, left).current.Load()
-		if !slices.ContainsFunc(allowed, func(want *state) bool { return cmp.Equal(got, want, opts) }) {
+		if !slices.ContainsFunc(allowed, func(want *State) bool { return cmp.Equal(got, want, opts) }) {
 			t.Fatalf("seed %d, %s: none of the states allowed is left (-got +want):\n%s", seed, when, cmp.Diff(got, allowed[0], opts))
 		}
 	}

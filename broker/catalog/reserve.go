@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // reservations are what a memory stream's shards have asked for since the
@@ -49,37 +48,28 @@ func (c *Catalog) Reserve(n Name, shard uint32, upTo uint64) (mark uint64, err e
 	if upTo <= have.Reserved[shard] {
 		return have.Reserved[shard], nil
 	}
-	next := old.copy()
-	for key, e := range old.entries {
-		if raised := c.raise(e); raised != nil {
-			next.entries[key] = raised
-		}
+	var cmd ReserveOffsets
+	for _, e := range old.entries {
+		cmd.Marks = append(cmd.Marks, c.raise(e)...)
 	}
-	if err := c.commit(old, next); err != nil {
+	if _, err := c.change(cmd); err != nil {
 		return 0, err
 	}
-	return next.entries[n.String()].Reserved[shard], nil
+	return c.current.Load().entries[n.String()].Reserved[shard], nil
 }
 
-// raise returns the entry with a full block reserved for each shard that has
-// less than half of one left, or nil if none has. The caller holds c.mu.
-func (c *Catalog) raise(e *Entry) *Entry {
+// raise asks for a full block for each shard of an entry that has less than half
+// of one left. The caller holds c.mu.
+func (c *Catalog) raise(e *Entry) (marks []Mark) {
 	if e.Spec.Durability != Memory {
 		return nil
 	}
-	asked := c.reservationsOf(e).byShard
-	reserved := slices.Clone(e.Reserved)
-	short := false
-	for i, mark := range reserved {
-		if mark < saturated(asked[i], c.cfg.ReserveBlock/2) {
-			reserved[i] = max(mark, saturated(asked[i], c.cfg.ReserveBlock))
-			short = true
+	for i, asked := range c.reservationsOf(e).byShard {
+		if e.Reserved[i] < saturated(asked, c.cfg.ReserveBlock/2) {
+			marks = append(marks, Mark{
+				Name: e.Spec.Name, Incarnation: e.Incarnation, Shard: uint32(i), UpTo: saturated(asked, c.cfg.ReserveBlock),
+			})
 		}
 	}
-	if !short {
-		return nil
-	}
-	r := *e
-	r.Reserved = reserved
-	return &r
+	return marks
 }

@@ -15,11 +15,15 @@ const DefaultNamespace = "default"
 // Durability says what acknowledged means for a stream.
 type Durability string
 
-// Durabilities of a single broker.
+// Durabilities. A single broker has no Quorum.
 const (
-	Memory  Durability = "Memory"
-	Durable Durability = "Durable"
+	Memory  Durability = "Memory"  // the owner has it in memory
+	Durable Durability = "Durable" // it is on the owner's disk
+	Quorum  Durability = "Quorum"  // it is on the disks of a majority of a group
 )
+
+// errQuorumAlone is what a broker outside a cluster says to a Quorum stream.
+var errQuorumAlone = fmt.Errorf("durability %s needs a cluster: start the broker as a member of one, or take %s", Quorum, Durable)
 
 // OnFull says what happens when a subscription's lag passes its bound.
 type OnFull string
@@ -50,21 +54,21 @@ const (
 
 // Retention bounds what a stream keeps. Zero: no bound.
 type Retention struct {
-	MaxBytes int64
-	MaxAge   time.Duration
+	MaxBytes int64         `json:"max_bytes,omitempty"`
+	MaxAge   time.Duration `json:"max_age_ns,omitempty"`
 }
 
 // Queue bounds how far a subscription may lag. Zero: the broker's default.
 type Queue struct {
-	Entries int
-	Bytes   int64
-	OnFull  OnFull
+	Entries int    `json:"entries,omitempty"`
+	Bytes   int64  `json:"bytes,omitempty"`
+	OnFull  OnFull `json:"on_full,omitempty"`
 }
 
 // Fsync says when a log is synced. Zero: the broker's default.
 type Fsync struct {
-	Mode  FsyncMode
-	Every time.Duration // for FsyncInterval; 0: the broker's default
+	Mode  FsyncMode     `json:"mode,omitempty"`
+	Every time.Duration `json:"every_ns,omitempty"` // for FsyncInterval; 0: the broker's default
 }
 
 // StreamSpec is what somebody wants a stream to be. It can be compared with ==.
@@ -106,7 +110,7 @@ func (s StreamSpec) Validate() error {
 		errs = append(errs, err)
 	}
 	add(s.Shards > MaxShards, "shards %d: at most %d", s.Shards, MaxShards)
-	add(s.Durability != Memory && s.Durability != Durable, "durability %q: want %s or %s", s.Durability, Memory, Durable)
+	add(!slices.Contains([]Durability{Memory, Durable, Quorum}, s.Durability), "durability %q: want %s, %s or %s", s.Durability, Memory, Durable, Quorum)
 	add(s.Routing != wire.RoutingModulo && s.Routing != wire.RoutingJump, "routing %v is not known", s.Routing)
 
 	r := s.Retention
@@ -125,6 +129,9 @@ func (s StreamSpec) Validate() error {
 	add(f.Every < 0, "fsync interval %v is negative", f.Every)
 	add(f.Every != 0 && f.Mode != FsyncInterval, "fsync interval without fsync %s", FsyncInterval)
 
+	if s.Durability == Quorum {
+		add(f != Fsync{}, "fsync is for a log of one broker: what a %s stream has acknowledged is on disk", Quorum)
+	}
 	if s.Durability == Memory {
 		add(q.OnFull == CatchUp, "onFull %s needs a log, and a memory stream has none", CatchUp)
 		add(f != Fsync{}, "fsync needs a log, and a memory stream has none")

@@ -1,17 +1,13 @@
 package catalog
 
-import (
-	"fmt"
-)
-
 // Change is what Update may change; nil leaves a setting as it is. Name,
 // durability and routing never change.
 type Change struct {
-	Shards    *uint32 // may only grow
-	Retention *Retention
-	Queue     *Queue
-	TailBytes *int64
-	Fsync     *Fsync
+	Shards    *uint32    `json:"shards,omitempty"` // may only grow
+	Retention *Retention `json:"retention,omitempty"`
+	Queue     *Queue     `json:"queue,omitempty"`
+	TailBytes *int64     `json:"tail_bytes,omitempty"`
+	Fsync     *Fsync     `json:"fsync,omitempty"`
 }
 
 // apply returns the settings with the change made.
@@ -39,36 +35,15 @@ func (ch Change) apply(s StreamSpec) StreamSpec {
 func (c *Catalog) Update(n Name, ch Change) (Entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.current.Load()
-	have := old.entries[n.String()]
-	if have == nil {
-		return Entry{}, fmt.Errorf("catalog: update stream %s: %w", n, ErrNotFound)
-	}
-	want := ch.apply(have.Spec)
-	if want.Shards < have.Spec.Shards {
-		return Entry{}, &InvalidError{Name: n, Err: fmt.Errorf("shards %d: there are %d, and they may only grow", want.Shards, have.Spec.Shards)}
-	}
-	if err := want.Validate(); err != nil {
+	old := c.current.Load().entries[n.String()]
+	r, err := c.change(UpdateStream{Name: n, Change: ch})
+	if err != nil {
 		return Entry{}, err
 	}
-	if want == have.Spec {
-		return *have, nil
-	}
-	changed := have
-	if want.Shards != have.Spec.Shards {
-		changed = have.withShards(want.Shards)
-		for i := int(have.Spec.Shards); i < len(changed.Reserved); i++ {
-			changed.Reserved[i] = saturated(changed.FirstOffsets[i], c.cfg.ReserveBlock)
-		}
-	}
-	e := *changed
-	e.Spec = want
-	if err := c.commit(old, old.with(&e)); err != nil {
-		return Entry{}, err
-	}
-	if e.Reserved != nil {
-		asked := c.reservationsOf(have)
+	e := r.Entry
+	if r.Changed && e.Reserved != nil {
+		asked := c.reservationsOf(old)
 		asked.byShard = append(asked.byShard, e.FirstOffsets[len(asked.byShard):]...)
 	}
-	return e, nil
+	return *e, nil
 }

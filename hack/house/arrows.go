@@ -31,11 +31,12 @@ var level = map[string]int{
 	"broker/auth":    2,
 	"broker/peer":    2,
 
-	"broker/quorum":  3,
-	"broker/stream":  3,
-	"broker/egress":  4,
-	"broker/replica": 4,
-	"broker/route":   4,
+	"broker/quorum":    3,
+	"broker/stream":    3,
+	"broker/placement": 3,
+	"broker/egress":    4,
+	"broker/replica":   4,
+	"broker/route":     4,
 
 	"broker/server": 5,
 	"broker/admin":  5,
@@ -55,7 +56,8 @@ var only = map[string][]string{
 	"broker/metrics":      {},
 	// The command line speaks to a broker through the assembly, the admin client and the Go client, like
 	// anyone. It reads logs and makes keys offline.
-	"cmd/felix": {"broker", "broker/admin", "broker/auth", "broker/catalog", "broker/peer/pki", "broker/seglog", "broker/udp", "broker/vfs", "broker/wire", "client"},
+	"cmd/felix":        {"broker", "broker/admin", "broker/auth", "broker/catalog", "broker/peer/pki", "broker/seglog", "broker/udp", "broker/vfs", "broker/wire", "client"},
+	"broker/placement": {"broker/catalog"},
 }
 
 // outside lists, for packages that must stay light, the modules beyond the standard library that they may
@@ -73,6 +75,7 @@ var outside = map[string][]string{
 	"broker/peer/faultnet": {},
 	"broker/auth":          {"github.com/golang-jwt/jwt/v5", "golang.org/x/sync"},
 	"broker/stream":        {"github.com/cespare/xxhash/v2", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/time"},
+	"broker/placement":     {},
 }
 
 // testOnly must not be imported by anything but tests and cmd/felix's own demonstrations of faults.
