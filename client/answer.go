@@ -78,11 +78,21 @@ func (l *lane) settle(a answer) error {
 	case a.refused != nil:
 		return &ProtocolError{Where: wherePublish, Err: fmt.Errorf("request %d, which has no sequence, was refused for its sequence", a.id)}
 	case l.p.cfg.AtLeastOnce && a.failed.Retry != wire.RetryFatal:
+		l.leave(a.failed)
 		return l.again(b, a.failed)
 	}
+	l.leave(a.failed)
 	// One that failed is no reason to fail any other.
 	l.finish(b, a.failed)
 	return nil
+}
+
+// leave sends nothing more on this stream if another broker may do better. The lock is held.
+func (l *lane) leave(failed *Error) {
+	if movesOver(failed) && !l.p.client.pool.alone(l.stream.addr) {
+		l.leaving = failed
+		l.rouse()
+	}
 }
 
 // again sends a batch again, at the end of the queue and after a wait, without disturbing what is on its way. The

@@ -32,21 +32,22 @@ func (a *attachment) leave() {
 	a.conn.client.pool.release(a.conn)
 }
 
-// attach subscribes once, following redirects. addr is the broker to ask first, "" for any.
-func (c *Client) attach(ctx context.Context, t target, start Start, addr string) (*attachment, error) {
+// attach subscribes once, following redirects. addr is the broker to ask first, "" for any; asked is the one that was asked
+// last, "" if none could be.
+func (c *Client) attach(ctx context.Context, t target, start Start, addr string) (a *attachment, asked string, err error) {
 	seen := map[string]bool{}
 	for hops := 0; ; hops++ {
-		a, moved, err := c.attachAt(ctx, t, start, addr)
+		a, asked, moved, err := c.attachAt(ctx, t, start, addr)
 		if moved == nil {
-			return a, err
+			return a, asked, err
 		}
 		switch {
 		case moved.Addr == "":
-			return nil, redirectError("does not say where the leader of the shard is", moved)
+			return nil, asked, redirectError("does not say where the leader of the shard is", moved)
 		case seen[moved.NodeID]:
-			return nil, redirectError("sends in a circle", moved)
+			return nil, asked, redirectError("sends in a circle", moved)
 		case hops == maxHops:
-			return nil, redirectError("sends on too often", moved)
+			return nil, asked, redirectError("sends on too often", moved)
 		}
 		seen[moved.NodeID] = true
 		addr = moved.Addr
@@ -62,16 +63,16 @@ func redirectError(what string, moved *wire.NotLeader) error {
 }
 
 // attachAt subscribes at one broker. moved is set if another one leads the shard.
-func (c *Client) attachAt(ctx context.Context, t target, start Start, addr string) (_ *attachment, moved *wire.NotLeader, _ error) {
+func (c *Client) attachAt(ctx context.Context, t target, start Start, addr string) (_ *attachment, asked string, moved *wire.NotLeader, _ error) {
 	cn, err := c.pool.get(ctx, addr, true)
 	if err != nil {
-		return nil, nil, err
+		return nil, addr, nil, err
 	}
 	a, moved, err := cn.subscribe(ctx, t, start)
 	if a == nil {
 		c.pool.release(cn)
 	}
-	return a, moved, err
+	return a, cn.addr, moved, err
 }
 
 // subscribe asks for a subscription and waits for its event stream.

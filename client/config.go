@@ -24,6 +24,7 @@ const (
 	DefaultPublishTimeout          = 30 * time.Second
 	DefaultKeepAlive               = 1300 * time.Millisecond
 	DefaultIdleTimeout             = 4 * time.Second
+	DefaultSilenceTimeout          = 1500 * time.Millisecond
 	DefaultName                    = "localhost"
 )
 
@@ -73,6 +74,11 @@ type Config struct {
 	// within 10 s. 0: 4 s.
 	IdleTimeout time.Duration
 
+	// SilenceTimeout is how long a broker may leave unanswered what was sent to it, acknowledgements of packets included,
+	// before the connection counts as dead. It is for clients that know another broker, which they go on with; others
+	// wait for IdleTimeout. At least eight round trips, whatever it says. 0: 1.5 s.
+	SilenceTimeout time.Duration
+
 	// Log gets what no caller is told: lost connections and what is done about them. nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -113,6 +119,7 @@ func (c *Config) Validate() error {
 		{"publish timeout", c.PublishTimeout},
 		{"keep-alive", c.KeepAlive},
 		{"idle timeout", c.IdleTimeout},
+		{"silence timeout", c.SilenceTimeout},
 	} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %v is negative", d.name, d.value))
@@ -138,6 +145,7 @@ func (c *Config) withDefaults() Config {
 	setDefault(&f.PublishTimeout, DefaultPublishTimeout)
 	setDefault(&f.KeepAlive, DefaultKeepAlive)
 	setDefault(&f.IdleTimeout, DefaultIdleTimeout)
+	setDefault(&f.SilenceTimeout, DefaultSilenceTimeout)
 	if f.Log == nil {
 		f.Log = slog.New(slog.DiscardHandler)
 	}

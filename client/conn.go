@@ -82,19 +82,28 @@ func (cn *conn) close(reason string) {
 	_ = cn.q.CloseWithError(0, reason)
 }
 
-// watchPath ends the connection when its path no longer carries what is sent though the broker is heard: everything
-// on it would wait for ever, and a new connection may get through.
-func (cn *conn) watchPath() {
-	var w udp.PathWatch
-	tick := time.NewTicker(udp.PathWatchInterval)
+// watch ends the connection when everything on it would wait for ever and a new one may do better: when its path no
+// longer carries what is sent though the broker is heard, and when the broker has fallen silent and another one is known.
+func (cn *conn) watch() {
+	var path udp.PathWatch
+	var silence silenceWatch
+	var looked time.Time
+	tick := time.NewTicker(silenceInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-cn.q.Context().Done():
 			return
 		case now := <-tick.C:
-			if w.Dead(now, cn.q.ConnectionStats()) {
-				cn.close("the path to the broker is lost")
+			stats := cn.q.ConnectionStats()
+			if now.Sub(looked) >= udp.PathWatchInterval {
+				looked = now
+				if path.Dead(now, stats) {
+					cn.close("the path to the broker is lost")
+				}
+			}
+			if silence.dead(now, stats, cn.client.cfg.SilenceTimeout) && !cn.client.pool.alone(cn.addr) {
+				cn.close("the broker has fallen silent")
 			}
 		}
 	}

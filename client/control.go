@@ -188,7 +188,7 @@ func (st *control) exchange(ctx context.Context, out []byte, withAuth bool) (wir
 func (cn *conn) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	d := cn.client.cfg.RequestTimeout
 	return context.WithTimeoutCause(ctx, d, &Error{
-		Retry: wire.RetryNow, Message: fmt.Sprintf("no answer from broker %s within %v", cn.addr, d),
+		Retry: wire.RetryNow, Message: fmt.Sprintf("no answer from broker %s within %v", cn.addr, d), Err: errNoAnswer,
 	})
 }
 
@@ -222,8 +222,8 @@ func isA[T error](err error) bool {
 	return ok
 }
 
-// errNoAnswer is a stream that ended without one: it is read as a dead broker.
-var errNoAnswer = errors.New("stream ended without an answer")
+// errNoAnswer is a stream that ended without one, or has none when it is due: it is read as a dead broker.
+var errNoAnswer = errors.New("no answer")
 
 // readMessage reads one JSON message.
 func readMessage(f *frameBuf) (wire.Message, error) {

@@ -173,6 +173,16 @@ func (b *addrBook) demote(addr string) {
 	b.entries = append(append(b.entries[:i], b.entries[i+1:]...), e)
 }
 
+// other is the best address but for one, "" if there is none.
+func (b *addrBook) other(addr string) string {
+	for _, e := range b.entries {
+		if e.addr != addr {
+			return e.addr
+		}
+	}
+	return ""
+}
+
 // learned says whether addr did not come from the configuration.
 func (b *addrBook) learned(addr string) bool {
 	i := b.find(addr)

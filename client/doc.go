@@ -20,7 +20,9 @@
 //   - A publish that returns no error was stored as the stream's durability says. An error that matches
 //     [ErrOutcomeUnknown] leaves that open; after any other error the record was not stored. One publish that fails
 //     does not fail another.
-//   - An idempotent publisher sends again after every trouble, and the broker stores each record once.
+//   - An idempotent publisher sends again after every trouble, and the broker stores each record once. Like one that sends at
+//     least once, it goes on at another broker when its own dies or cannot serve, for Config.PublishTimeout.
+//   - A broker that is dead is noticed within Config.SilenceTimeout while something is asked of it, if another one is known.
 //   - Close waits for every goroutine that was started.
 //
 // # Goroutines
@@ -35,7 +37,7 @@
 //
 // # Locks
 //
-// sharedPublishers.mu is taken before Client.mu; all others are leaves (docs/locks.md). No lock is held while the network
+// sharedPublishers.mu is taken before Client.mu, and Publisher.mu before pool.mu; all others are leaves (docs/locks.md). No lock is held while the network
 // or an application's function is waited for.
 //
 // # Files
@@ -43,6 +45,7 @@
 //	client.go, config.go        Client, its configuration and its end
 //	types.go, errors.go         what is exchanged with the application
 //	pool.go, dial.go, conn.go   connections: which, how they are reached, what belongs to one
+//	silence.go                  a broker that answers nothing any more
 //	tls.go, token.go            whom to trust, and by what the client is trusted
 //	control.go, requests.go     streams with one request; the questions a client can ask
 //	match.go                    event streams find their subscriptions

@@ -200,3 +200,21 @@ func retryByText(message string) wire.Retry {
 	}
 	return wire.RetryNow
 }
+
+// movesOver says of a broker's refusal that another broker may do better: this one may be cut off from those that could serve.
+func movesOver(err error) bool {
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		return refused.Reason == string(wire.RefusedNotLeader)
+	}
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Code {
+	case wire.CodeShardUnavailable, wire.CodeNotLeader, wire.CodeDraining, wire.CodeQuorumTimeout, wire.CodeLeadershipLost:
+		return true
+	case 0:
+		return e.Retry == wire.RetryNow && e.Err != nil // this client's own: no answer in time, or a lost connection
+	}
+	return false
+}

@@ -64,6 +64,9 @@ type lane struct {
 	pause    time.Duration
 	// hold keeps everything back until then: a batch that a broker has refused for now is to be sent again.
 	hold time.Time
+	// leaving says why nothing more is sent on this stream: the broker cannot serve for now, and another one is asked as
+	// soon as all that was sent is answered.
+	leaving error
 	// addr is the broker to use, "" for any; hops counts the redirects since the last answer.
 	addr string
 	hops int
@@ -156,7 +159,7 @@ func (l *lane) wait(now time.Time) time.Duration {
 	}
 	p := l.p
 	switch {
-	case l.next == len(l.queue):
+	case l.next == len(l.queue) || l.leaving != nil:
 		return -1
 	case p.cfg.Idempotent && (l.inflight >= maxIdempotent || l.draining || !l.hasProducer):
 		return -1

@@ -200,7 +200,7 @@ func TestLaneLostWhileDraining(t *testing.T) {
 	if got := taken(t, l, time.Now()); got != nil {
 		t.Errorf("sent while draining: %v", got)
 	}
-	l.settleStream(errors.New("lost"))
+	l.settleStream("", errors.New("lost"))
 	_, err := pendings[0].Wait(t.Context())
 	is(t, err, ErrOutcomeUnknown)
 	if l.hasProducer {
@@ -232,7 +232,7 @@ func TestLaneDrains(t *testing.T) {
 				t.Errorf("answer %d of %v: got %v, want a restart only after the last", i, order, err)
 			}
 		}
-		l.settleStream(&restart{errNewProducer})
+		l.settleStream("", &restart{errNewProducer})
 		l.hasProducer, l.nextSequence = true, 0
 		if diff := cmp.Diff([]string{"3/0: c", "4/1: d"}, taken(t, l, time.Now())); diff != "" {
 			t.Errorf("sent again (-want +got):\n%s", diff)

@@ -10,7 +10,7 @@ import (
 // run is the lane's goroutine: it gets a stream whenever there is something to send, and serves it.
 func (l *lane) run() {
 	ctx := l.p.life
-	defer l.leave()
+	defer l.settleRest()
 	r := newRetry()
 	for l.awaitWork(ctx) {
 		if l.backOff(ctx, r) != nil {
@@ -29,8 +29,8 @@ func (l *lane) run() {
 	}
 }
 
-// leave settles what is left when the publisher is given up.
-func (l *lane) leave() {
+// settleRest settles what is left when the publisher is given up.
+func (l *lane) settleRest() {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
 	l.finishAll(ErrClosed)
@@ -87,7 +87,7 @@ func (l *lane) connectFailed(err error) {
 // serve writes and reads until the stream is over.
 func (l *lane) serve(ctx context.Context, st *laneStream) {
 	l.p.mu.Lock()
-	l.stream, l.next, l.inflight, l.late = st, 0, 0, 0
+	l.stream, l.next, l.inflight, l.late, l.leaving = st, 0, 0, 0, nil
 	l.p.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { st.fail(ErrClosed) })
 	defer stop()
@@ -136,6 +136,11 @@ func (l *lane) write(st *laneStream) error {
 			p.mu.Unlock()
 			return nil
 		}
+		if why := l.leaving; why != nil && l.inflight == 0 {
+			p.mu.Unlock()
+			st.fail(&restart{why})
+			return st.err
+		}
 		wait := l.wait(now)
 		l.parked = true
 		p.mu.Unlock()
@@ -176,18 +181,24 @@ func (l *lane) wrote(from, to uint64, err error) {
 // streamOver decides about what was sent and has no answer.
 func (l *lane) streamOver(st *laneStream) {
 	p := l.p
-	if left := l.settleStream(st.err); left > 0 && p.life.Err() == nil {
+	if left := l.settleStream(st.addr, st.err); left > 0 && p.life.Err() == nil {
 		p.client.log.Warn("lost a publish stream", "broker", st.addr, "stream", p.stream.String(),
 			"batches", left, "error", st.err)
 	}
 }
 
 // settleStream returns how many batches were not answered when the stream ended.
-func (l *lane) settleStream(why error) int {
+func (l *lane) settleStream(addr string, why error) int {
 	p := l.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.stream, l.trouble = nil, why
+	switch {
+	case movesOver(why):
+		l.addr = p.client.pool.elsewhere(addr)
+	case !isA[*redirect](why):
+		l.addr = "" // whichever broker is there
+	}
 	waiting := len(l.unfinished(len(l.queue)))
 	if waiting > 0 && !isA[*redirect](why) {
 		l.failures++

@@ -40,22 +40,28 @@ func (l *lane) connect(ctx context.Context) (*laneStream, error) {
 	addr := l.addr
 	l.p.mu.Unlock()
 	cn, st, err := l.openStream(ctx, addr)
-	if isDraining(err) { // that connection is not used any more: another one may serve
+	if isDraining(err) || err != nil && addr != "" && ctx.Err() == nil { // another one may serve
 		cn, st, err = l.openStream(ctx, "")
 	}
 	if err != nil {
-		l.p.mu.Lock()
-		l.addr = "" // ask any other broker the next time
-		l.p.mu.Unlock()
+		l.use("") // ask any broker the next time
 		return nil, err
 	}
 	if l.p.cfg.Idempotent && !l.hasProducer {
 		if err := l.initProducer(ctx, cn, st); err != nil {
 			st.drop()
+			l.use(l.p.client.instead(cn.addr, err))
 			return nil, err
 		}
 	}
 	return &laneStream{control: st, addr: cn.addr, dead: make(chan struct{})}, nil
+}
+
+// use chooses the broker for the next stream.
+func (l *lane) use(addr string) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.addr = addr
 }
 
 // openStream opens a stream at a broker, "" for any.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -14,7 +15,7 @@ type pool struct {
 
 	mu sync.Mutex
 	// All guarded by mu.
-	conns  []*conn             // in the order they were opened; a dead one leaves soon
+	conns  []*conn             // the preferred first; a dead one leaves soon
 	dials  map[string]*dialing // by target, "" for any broker
 	book   *addrBook
 	closed bool
@@ -85,6 +86,32 @@ func (p *pool) retire(cn *conn) {
 	}
 }
 
+// elsewhere says which broker to ask instead of one that cannot serve for now, "" if no other one is known. Who asks for any
+// broker gets the one that could not last, from now on.
+func (p *pool) elsewhere(addr string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.book.demote(addr)
+	slices.SortStableFunc(p.conns, func(a, b *conn) int {
+		return cmp.Compare(btoi(a.addr == addr), btoi(b.addr == addr))
+	})
+	return p.book.other(addr)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// alone says that no other broker is known.
+func (p *pool) alone(addr string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.book.other(addr) == ""
+}
+
 // release gives a subscription's place back.
 func (p *pool) release(cn *conn) {
 	p.mu.Lock()
@@ -150,9 +177,9 @@ func (p *pool) attend(cn *conn) {
 	c := p.client
 	c.log.Debug("connected", "broker", cn.addr, "remote", cn.q.RemoteAddr().String(), "gso", cn.q.ConnectionState().GSO)
 	if cn.features.Has(wire.FeatureTopology) {
-		c.running.Go(func() { c.learnTopology(cn) })
+		c.running.Go(func() { c.followTopology(cn) })
 	}
-	c.running.Go(cn.watchPath)
+	c.running.Go(cn.watch)
 	cn.acceptEvents()
 	p.mu.Lock()
 	p.conns = slices.DeleteFunc(p.conns, func(o *conn) bool { return o == cn })

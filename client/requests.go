@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"felix.dev/felix/broker/wire"
@@ -110,16 +111,32 @@ func (cn *conn) topology(ctx context.Context) ([]Broker, error) {
 	return brokers, nil
 }
 
-// learnTopology adds the brokers of the cluster behind a new connection to those that are tried when it is lost.
-func (c *Client) learnTopology(cn *conn) {
-	brokers, err := cn.topology(cn.q.Context())
-	if err != nil {
-		if cn.alive() {
+// topologyAge is how old the list of a cluster's brokers becomes: brokers are added while clients are connected, and those
+// that were there before may go. Up to half of it is added at random.
+const topologyAge = time.Minute
+
+// followTopology adds the brokers of the cluster behind a connection to those that are tried when it is lost, as long as it
+// lives.
+func (c *Client) followTopology(cn *conn) {
+	ctx := cn.q.Context()
+	for {
+		brokers, err := cn.topology(ctx)
+		switch {
+		case err == nil:
+			c.pool.learn(brokers)
+		case !cn.alive():
+			return
+		default:
 			c.log.Warn("asking for the topology failed; only the known brokers are used", "broker", cn.addr, "error", err)
 		}
-		return
+		again := time.NewTimer(topologyAge + rand.N(topologyAge/2))
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return
+		}
 	}
-	c.pool.learn(brokers)
 }
 
 // ShardOwners asks which brokers lead the shards of a stream.

@@ -114,12 +114,12 @@ func (s *Subscription) tryResume(ctx context.Context) error {
 	s.retry.attempts++
 	addr := s.loss.addr
 	s.loss.addr = "" // it is asked first, not for ever
-	a, err := s.client.attach(ctx, s.target, At(s.Position()), addr)
+	a, asked, err := s.client.attach(ctx, s.target, At(s.Position()), addr)
 	if cursor, ok := errors.AsType[*CursorError](err); ok && s.cfg.SkipLost && cursor.Reason == wire.CursorTooOld {
-		a, err = s.client.attach(ctx, s.target, Earliest(), addr)
+		a, asked, err = s.client.attach(ctx, s.target, Earliest(), asked)
 	}
 	if err != nil {
-		s.loss.last = err
+		s.loss.last, s.loss.addr = err, s.client.instead(asked, err)
 		return err
 	}
 	if !a.hasOffsets {
@@ -141,6 +141,14 @@ func (s *Subscription) tryResume(ctx context.Context) error {
 	return nil
 }
 
+// instead is the broker to ask after one has failed, "" for any.
+func (c *Client) instead(asked string, err error) string {
+	if asked == "" || !movesOver(err) && !isA[*ConnectError](err) {
+		return ""
+	}
+	return c.pool.elsewhere(asked)
+}
+
 // worthwhile says whether a failed attempt is followed by another one.
 func (s *Subscription) worthwhile(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == wire.CodeNotFound && s.loss.spent > notFoundPatience {
@@ -154,7 +162,7 @@ func (s *Subscription) resumed() {
 	l := s.loss
 	s.loss = nil
 	if s.cfg.OnResumed != nil {
-		s.cfg.OnResumed(Resumed{Position: s.Position(), Down: time.Since(l.since), Attempts: s.retry.attempts})
+		s.cfg.OnResumed(Resumed{Position: s.Position(), Down: time.Since(l.since), Attempts: s.retry.attempts, Broker: s.in.conn.addr})
 	}
 }
 

@@ -47,10 +47,12 @@ type Resumed struct {
 	Down time.Duration
 	// Attempts counts the subscribe requests it took.
 	Attempts int
+	// Broker is the address that serves it now.
+	Broker string
 }
 
 // Subscribe begins to read a shard of a stream. It fails with a *CursorError if cfg.Start is not there, and with an
-// *Error if the broker refuses; what may be retried is retried a few times.
+// *Error if the broker refuses; what may be retried is retried for Config.RequestTimeout.
 func (c *Client) Subscribe(ctx context.Context, s Stream, cfg SubscribeConfig) (*Subscription, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
@@ -78,24 +80,27 @@ func (c *Client) Subscribe(ctx context.Context, s Stream, cfg SubscribeConfig) (
 	return sub, nil
 }
 
-// attachPatiently is the first attach of a subscription.
+// attachPatiently is the first attach of a subscription. It follows the cluster through a change of leaders, within the time
+// of a request.
 func (c *Client) attachPatiently(ctx context.Context, t target, cfg SubscribeConfig) (*attachment, error) {
-	const attempts = 5
 	r := newRetry()
-	for try := 1; ; try++ {
-		a, err := c.attach(ctx, t, cfg.Start, "")
+	begin := time.Now()
+	addr := ""
+	for {
+		a, asked, err := c.attach(ctx, t, cfg.Start, addr)
 		if err == nil {
 			return a, nil
 		}
 		e, refused := errors.AsType[*Error](err)
 		switch {
-		case cfg.NoReconnect || try == attempts || !retryable(err) || ctx.Err() != nil:
+		case cfg.NoReconnect || !retryable(err) || ctx.Err() != nil || time.Since(begin) > c.cfg.RequestTimeout:
 			return nil, err
-		case isA[*ConnectError](err): // all addresses have been tried
+		case isA[*ConnectError](err) && asked == "": // all addresses have been tried
 			return nil, err
 		case refused && e.Code == wire.CodeNotFound: // more likely a wrong name than a new one
 			return nil, err
 		}
+		addr = c.instead(asked, err)
 		if waitErr := r.wait(ctx, askedWait(err)); waitErr != nil {
 			return nil, waitErr
 		}
