@@ -6,12 +6,24 @@ import (
 	"fmt"
 
 	"felix.dev/felix/broker/admin"
+	"felix.dev/felix/broker/catalog"
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/wire"
 )
 
 // adminAPI is the broker as package admin asks for it.
-type adminAPI struct{ streams *streams }
+type adminAPI struct {
+	streams *directory
+	changes changes
+}
+
+// changes is how streams are made, changed and deleted: by this broker alone or by
+// its cluster.
+type changes interface {
+	create(ctx context.Context, spec catalog.StreamSpec, requestID string) (v *served, created bool, err error)
+	update(ctx context.Context, n catalog.Name, change catalog.Change) (*served, error)
+	remove(ctx context.Context, n catalog.Name) error
+}
 
 var (
 	_ admin.Streams       = adminAPI{}
@@ -38,12 +50,12 @@ func (a adminAPI) Streams(context.Context) ([]admin.Stream, error) {
 }
 
 // CreateStream makes a stream.
-func (a adminAPI) CreateStream(_ context.Context, spec admin.StreamSpec, requestID string) (admin.Stream, bool, error) {
+func (a adminAPI) CreateStream(ctx context.Context, spec admin.StreamSpec, requestID string) (admin.Stream, bool, error) {
 	s, err := spec.CatalogSpec()
 	if err != nil {
 		return admin.Stream{}, false, err
 	}
-	v, created, err := a.streams.create(s, requestID)
+	v, created, err := a.changes.create(ctx, s, requestID)
 	if err != nil {
 		return admin.Stream{}, false, adminError(err)
 	}
@@ -52,7 +64,7 @@ func (a adminAPI) CreateStream(_ context.Context, spec admin.StreamSpec, request
 
 // UpdateStream changes a stream.
 func (a adminAPI) UpdateStream(ctx context.Context, name admin.Name, change admin.StreamChange) (admin.Stream, error) {
-	v, err := a.streams.update(ctx, name.CatalogName(), change.CatalogChange())
+	v, err := a.changes.update(ctx, name.CatalogName(), change.CatalogChange())
 	if err != nil {
 		return admin.Stream{}, adminError(err)
 	}
@@ -61,7 +73,7 @@ func (a adminAPI) UpdateStream(ctx context.Context, name admin.Name, change admi
 
 // DeleteStream removes a stream and its records.
 func (a adminAPI) DeleteStream(ctx context.Context, name admin.Name) error {
-	return adminError(a.streams.remove(ctx, name.CatalogName()))
+	return adminError(a.changes.remove(ctx, name.CatalogName()))
 }
 
 // adminError gives errors of the data path the form in which the admin reports them.
@@ -92,7 +104,8 @@ func shown(v *served) admin.Stream {
 	for i := range out.Shards {
 		k := &out.Shards[i]
 		k.Shard = uint32(i)
-		if i >= len(v.shards) {
+		local := v.shard(i)
+		if local == nil {
 			switch {
 			case v.problem != nil:
 				k.Error, k.Detail = v.problem.advice(), v.problem.err.Error()
@@ -101,10 +114,10 @@ func shown(v *served) admin.Stream {
 			}
 			continue
 		}
-		info := v.shards[i].Info()
+		info := local.Info()
 		k.OldestOffset, k.NextOffset = info.Oldest, info.Mark
 		k.LogBytes, k.TailBytes, k.Subscriptions = info.LogBytes, info.TailBytes, info.Subscriptions
-		if p := v.shards[i].problem(&info); p != nil {
+		if p := local.problem(&info); p != nil {
 			k.Error, k.Detail = p.advice(), p.err.Error()
 		}
 	}
@@ -123,7 +136,7 @@ func (a adminAPI) Subscriptions(_ context.Context, of admin.Name) ([]admin.Subsc
 	}
 	var out []admin.Subscription
 	for _, v := range all {
-		for _, k := range v.shards {
+		for _, k := range v.here() {
 			for _, i := range k.Subscriptions() {
 				out = append(out, shownSubscription(&i))
 			}
@@ -149,7 +162,7 @@ func (a adminAPI) Subscription(ctx context.Context, id uint64) (admin.Subscripti
 // EndSubscription ends one reader; its client resubscribes if it wants to.
 func (a adminAPI) EndSubscription(_ context.Context, id uint64) error {
 	for _, v := range a.streams.all() {
-		for _, k := range v.shards {
+		for _, k := range v.here() {
 			if k.End(id) {
 				return nil
 			}

@@ -28,7 +28,9 @@ type Broker struct {
 	cert     *server.CertificateFiles
 	caFile   string
 	devKey   *auth.SigningKey // nil: not in development mode
-	streams  *streams
+	streams  *directory
+	changes  changes
+	alone    *streams // nil in a cluster
 	engine   *egress.Engine
 	server   *server.Server
 
@@ -69,7 +71,7 @@ func (b *Broker) Admin() interface {
 	admin.Streams
 	admin.Subscriptions
 } {
-	return adminAPI{b.streams}
+	return adminAPI{b.streams, b.changes}
 }
 
 // fail notes why the broker cannot go on.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 
 	"felix.dev/felix/broker/catalog"
@@ -8,7 +9,7 @@ import (
 
 // create makes a stream, or finds it made. One that could not be opened before is
 // tried again.
-func (s *streams) create(spec catalog.StreamSpec, requestID string) (v *served, created bool, err error) {
+func (s *streams) create(_ context.Context, spec catalog.StreamSpec, requestID string) (v *served, created bool, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if s.closed {

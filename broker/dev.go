@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -87,12 +88,12 @@ func (b *Broker) writeDev(key auth.SigningKey, caFile string) error {
 }
 
 // makeDevStream makes the stream that the first examples use.
-func (b *Broker) makeDevStream() error {
+func (b *Broker) makeDevStream(ctx context.Context) error {
 	name := catalog.Name{Tenant: devTenant, Namespace: catalog.DefaultNamespace, Stream: devStream}
 	if _, err := b.streams.lookup(name); err == nil {
 		return nil // whatever has become of it since
 	}
-	_, _, err := b.streams.create(catalog.StreamSpec{Name: name, Durability: catalog.Durable}, "development mode")
+	_, _, err := b.changes.create(ctx, catalog.StreamSpec{Name: name, Durability: catalog.Durable}, "development mode")
 	return err
 }
 

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"iter"
+
 	"felix.dev/felix/broker/catalog"
 	"felix.dev/felix/broker/stream"
 )
@@ -12,7 +14,10 @@ type served struct {
 	stream *stream.Stream // nil: it cannot be served, or not now
 	// refusal is what clients are told without a stream.
 	refusal *stream.Error
-	shards  []openShard // nil without a stream
+	shards  []openShard // nil without a stream, and in a cluster
+	// find gives, in a cluster, the shard of that number if its records are on this
+	// broker, and else nil.
+	find func(shard int) *openShard
 	// problem is why it cannot be opened; nil: it can.
 	problem *problem
 	// before counts what happened under the catalog's entry until it was opened the
@@ -33,12 +38,34 @@ type openShard struct {
 // counted is what was committed, and what subscriptions were not sent.
 func (s *served) counted() counts {
 	n := s.before
-	for _, k := range s.shards {
+	for _, k := range s.here() {
 		i := k.Info()
 		n.records += i.Mark - k.openedAt
 		n.dropped += i.Dropped
 	}
 	return n
+}
+
+// here are the shards whose records are on this broker, by number.
+func (s *served) here() iter.Seq2[int, *openShard] {
+	return func(yield func(int, *openShard) bool) {
+		for i := range int(s.entry.Spec.Shards) {
+			if k := s.shard(i); k != nil && !yield(i, k) {
+				return
+			}
+		}
+	}
+}
+
+// shard is the shard of that number, if its records are on this broker, and else nil.
+func (s *served) shard(i int) *openShard {
+	switch {
+	case s.find != nil:
+		return s.find(i)
+	case i < len(s.shards):
+		return &s.shards[i]
+	}
+	return nil
 }
 
 // problem is what an operator should look at, given how the shard stands; nil: nothing.
@@ -59,8 +86,11 @@ func nameOf(n catalog.Name) stream.Name {
 }
 
 func durabilityOf(d catalog.Durability) stream.Durability {
-	if d == catalog.Memory {
+	switch d {
+	case catalog.Memory:
 		return stream.Memory
+	case catalog.Quorum:
+		return stream.Quorum
 	}
 	return stream.Durable
 }

@@ -27,8 +27,8 @@ func (b *Broker) stop(ctx context.Context) error {
 	if b.server != nil {
 		errs = append(errs, b.server.Drain(ctx))
 	}
-	if b.streams != nil {
-		errs = append(errs, b.streams.beginShutdown(ctx))
+	if b.alone != nil {
+		errs = append(errs, b.alone.beginShutdown(ctx))
 	}
 	if b.server != nil {
 		b.server.Close(ctx)
@@ -36,8 +36,8 @@ func (b *Broker) stop(ctx context.Context) error {
 	if b.engine != nil {
 		b.engine.Close()
 	}
-	if b.streams != nil {
-		errs = append(errs, b.streams.finishShutdown())
+	if b.alone != nil {
+		errs = append(errs, b.alone.finishShutdown())
 	}
 	b.stopAdmin()
 	return errors.Join(errs...)

@@ -31,8 +31,7 @@ func (s source) Streams(yield func(metrics.StreamState) bool) {
 				st.Problems = append(st.Problems, v.problem.kind)
 			}
 		}
-		for i := range v.shards {
-			k := &v.shards[i]
+		for _, k := range v.here() {
 			info := k.Info()
 			st.LogBytes += info.LogBytes
 			st.TailBytes += info.TailBytes
@@ -49,7 +48,7 @@ func (s source) Streams(yield func(metrics.StreamState) bool) {
 // Subscriptions implements metrics.Source.
 func (s source) Subscriptions(yield func(metrics.SubscriptionState) bool) {
 	for _, v := range s.b.streams.all() {
-		for _, k := range v.shards {
+		for _, k := range v.here() {
 			for _, i := range k.Subscriptions() {
 				if !yield(metrics.SubscriptionState{ID: i.ID, Stream: i.Stream.String(), State: i.State.String(), LagRecords: i.LagRecords}) {
 					return

@@ -96,7 +96,7 @@ func (b *Broker) openAuth(context.Context) error {
 	return err
 }
 
-func (b *Broker) openStreams(context.Context) error {
+func (b *Broker) openStreams(ctx context.Context) error {
 	cfg := catalog.Config{InMemory: b.cfg.DataDir == "", MaxStreams: b.cfg.Limits.MaxStreams}
 	if !cfg.InMemory {
 		cfg.Path = b.cfg.path(catalogName)
@@ -115,12 +115,13 @@ func (b *Broker) openStreams(context.Context) error {
 			return err
 		}
 	}
-	b.streams = openStreams(&opener{
+	b.alone = openStreams(&opener{
 		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, fs: b.cfg.FS,
 		metrics: b.metrics, reserve: c.Reserve,
 	}, c, b.log)
+	b.streams, b.changes = b.alone.directory, b.alone
 	if b.cfg.Dev {
-		return b.makeDevStream()
+		return b.makeDevStream(ctx)
 	}
 	return nil
 }
@@ -173,7 +174,7 @@ func (b *Broker) serveAdmin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	api := adminAPI{b.streams}
+	api := adminAPI{b.streams, b.changes}
 	cfg := admin.Config{
 		Streams: api, Subscriptions: api,
 		Authorizer: admin.TokenAuthorizer{Verifier: verifier, SystemTenant: b.cfg.Auth.SystemTenant},

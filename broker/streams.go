@@ -1,38 +1,29 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"felix.dev/felix/broker/catalog"
 	"felix.dev/felix/broker/stream"
-	"felix.dev/felix/broker/wire"
 )
 
 // openAtOnce is how many streams are opened at a time when the broker starts.
 const openAtOnce = 8
 
-// streams are the streams of the catalog, open. It is the server's Directory.
+// streams are the streams of a broker that is alone, and the changes of them.
 //
 // changing comes before the locks of the catalog, of shards and of logs (docs/locks.md).
-// Lookups take none.
 type streams struct {
+	*directory
+
 	opener  *opener
 	catalog *catalog.Catalog
 	log     *slog.Logger
-
-	generation atomic.Uint64
-	byName     atomic.Pointer[map[stream.Name]*served] // replaced as a whole
 
 	changing sync.Mutex // one change at a time; held while logs are opened and closed
 	closed   bool       // guarded by changing: nothing may be changed any more
@@ -43,7 +34,7 @@ type streams struct {
 
 // openStreams opens everything that is in the catalog.
 func openStreams(o *opener, c *catalog.Catalog, log *slog.Logger) *streams {
-	s := &streams{opener: o, catalog: c, log: log, stop: make(chan struct{})}
+	s := &streams{directory: newDirectory(), opener: o, catalog: c, log: log, stop: make(chan struct{})}
 	entries := c.List()
 	all := make([]*served, len(entries))
 	var g errgroup.Group
@@ -63,72 +54,7 @@ func openStreams(o *opener, c *catalog.Catalog, log *slog.Logger) *streams {
 	return s
 }
 
-// Stream finds a stream for the server.
-func (s *streams) Stream(name stream.Name) (*stream.Stream, error) {
-	v := (*s.byName.Load())[name]
-	switch {
-	case v == nil:
-		return nil, &stream.Error{
-			Code: wire.CodeNotFound, Retry: wire.RetryAfter, RetryAfter: time.Second,
-			Message: fmt.Sprintf("there is no stream %s", name),
-		}
-	case v.stream == nil:
-		return nil, v.refusal
-	}
-	return v.stream, nil
-}
-
-// Generation changes with every change of a stream.
-func (s *streams) Generation() uint64 { return s.generation.Load() }
-
-// Brokers are none: there is only this one.
-func (s *streams) Brokers() []wire.Broker { return nil }
-
-// all are the streams by name.
-func (s *streams) all() []*served {
-	return slices.SortedFunc(maps.Values(*s.byName.Load()), func(a, b *served) int {
-		x, y := a.entry.Spec.Name, b.entry.Spec.Name
-		return cmp.Or(cmp.Compare(x.Tenant, y.Tenant), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Stream, y.Stream))
-	})
-}
-
-func (s *streams) lookup(n catalog.Name) (*served, error) {
-	if v := (*s.byName.Load())[nameOf(n)]; v != nil {
-		return v, nil
-	}
-	return nil, fmt.Errorf("broker: stream %s: %w", n, catalog.ErrNotFound)
-}
-
-// publish makes v what is served under its name; a nil v removes the name. The
-// caller holds changing.
-func (s *streams) publish(n catalog.Name, v *served) {
-	next := maps.Clone(*s.byName.Load())
-	if v == nil {
-		delete(next, nameOf(n))
-	} else {
-		next[nameOf(n)] = v
-	}
-	s.byName.Store(&next)
-	s.generation.Add(1)
-}
-
 var errClosing = errors.New("broker: shutting down, nothing is changed any more")
-
-// problems are the shards that somebody should look at, with what to do.
-func (s *streams) problems() (out []string) {
-	for _, v := range s.all() {
-		if v.problem != nil {
-			out = append(out, fmt.Sprintf("%s: %s", v.entry.Spec.Name, v.problem))
-		}
-		for i := range v.shards {
-			info := v.shards[i].Info()
-			if p := v.shards[i].problem(&info); p != nil {
-				out = append(out, fmt.Sprintf("%s shard %d: %s", v.entry.Spec.Name, i, p))
-			}
-		}
-	}
-	return out
-}
 
 // beginShutdown ends changes and closes all shards: their readers get what is
 // committed, then are reset.
