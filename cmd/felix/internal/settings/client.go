@@ -48,16 +48,17 @@ func (s *Settings) Client(log *slog.Logger) (client.Config, error) {
 	return cfg, nil
 }
 
-// Admin makes a client of the admin. It fails with a *MissingError if something needed is not set. Close its idle
+// Admin makes a client of the admin: with several addresses, of the first broker that can be reached. It fails with a *MissingError if something needed is not set. Close its idle
 // connections with HTTP.CloseIdleConnections.
 func (s *Settings) Admin() (*admin.Client, error) {
 	if err := s.missing("admin address", "token"); err != nil {
 		return nil, err
 	}
-	base := s.AdminAddr.Value
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
+	urls, err := adminURLs(s.AdminAddr.Value)
+	if err != nil {
+		return nil, fmt.Errorf("admin address %q of %s: %w", s.AdminAddr.Value, s.AdminAddr.From, err)
 	}
+	base := urls[0]
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	if s.CAFile.Value != "" && strings.HasPrefix(base, "https:") {
 		pem, err := os.ReadFile(s.CAFile.Value)
@@ -70,5 +71,11 @@ func (s *Settings) Admin() (*admin.Client, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, ServerName: s.ServerName, MinVersion: tls.VersionTLS12}
 	}
-	return &admin.Client{BaseURL: strings.TrimSuffix(base, "/"), Token: s.Token.Value, HTTP: &http.Client{Transport: transport}}, nil
+	client := &admin.Client{BaseURL: base, Token: s.Token.Value, HTTP: &http.Client{Transport: transport}}
+	if len(urls) > 1 {
+		if client.HTTP.Transport, err = newAnyBroker(transport, urls); err != nil {
+			return nil, fmt.Errorf("admin address %q of %s: %w", s.AdminAddr.Value, s.AdminAddr.From, err)
+		}
+	}
+	return client, nil
 }

@@ -11,9 +11,9 @@ import (
 
 // ContextFile is a file that says how to reach a broker. Every field may be missing.
 type ContextFile struct {
-	// Addr is the address of the QUIC listener, "host:port".
+	// Addr is the address of the QUIC listener, "host:port"; of a cluster's brokers several, separated by commas.
 	Addr string `json:"addr,omitempty"`
-	// Admin is the address of the HTTP admin, "host:port" or a URL.
+	// Admin is the address of the HTTP admin, "host:port" or a URL; several as with Addr.
 	Admin string `json:"admin,omitempty"`
 	// Tenant and Token say who asks.
 	Tenant string `json:"tenant,omitempty"`

@@ -37,7 +37,7 @@ const Annotation = "felix_connection"
 // Register adds the flags to a command's set.
 func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.Addr, "addr", nil, "broker address host:port; several are tried in order (env "+EnvAddr+")")
-	set.StringVar(&f.Admin, "admin", "", "admin address, host:port or URL (env "+EnvAdmin+")")
+	set.StringVar(&f.Admin, "admin", "", "admin address, host:port or URL; of several, separated by commas, the first that can be reached (env "+EnvAdmin+")")
 	set.StringVar(&f.Tenant, "tenant", "", "tenant (env "+EnvTenant+")")
 	set.StringVar(&f.Token, "token", "", "token, or @file to read it from a file (env "+EnvToken+")")
 	set.StringVar(&f.CAFile, "ca-file", "", "PEM file with the certificates to trust (env "+EnvCAFile+")")

@@ -1,0 +1,87 @@
+package devcluster
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"strconv"
+)
+
+const host = "127.0.0.1"
+
+// choosePorts gives every broker its addresses.
+func choosePorts(cfg *Config, brokers []*Broker) error {
+	if !cfg.FreePorts {
+		first := cmp.Or(cfg.Port, defaultPort)
+		for i, b := range brokers {
+			at := func(n int) string { return net.JoinHostPort(host, strconv.Itoa(first+10*i+n)) }
+			b.Addr, b.Admin, b.Peer = at(0), at(1), at(2)
+		}
+		err := allFree(brokers)
+		if err == nil || cfg.Port != 0 {
+			return err
+		}
+	}
+	// All are held until the last is found, so that none is given twice.
+	held := &holder{}
+	defer held.release()
+	for _, b := range brokers {
+		var err error
+		if b.Addr, err = held.udp(); err != nil {
+			return err
+		}
+		if b.Admin, err = held.tcp(); err != nil {
+			return err
+		}
+		if b.Peer, err = held.tcp(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allFree says which address is taken.
+func allFree(brokers []*Broker) error {
+	for _, b := range brokers {
+		c, err := net.ListenPacket("udp", b.Addr)
+		if err != nil {
+			return fmt.Errorf("broker %s: %w", b.Name, err)
+		}
+		_ = c.Close() // nothing was sent
+		for _, addr := range []string{b.Admin, b.Peer} {
+			l, err := net.Listen("tcp", addr)
+			if err != nil {
+				return fmt.Errorf("broker %s: %w", b.Name, err)
+			}
+			_ = l.Close() // nobody was accepted
+		}
+	}
+	return nil
+}
+
+// holder keeps ports.
+type holder struct{ closers []func() error }
+
+func (h *holder) udp() (string, error) {
+	c, err := net.ListenPacket("udp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "", err
+	}
+	h.closers = append(h.closers, c.Close)
+	return c.LocalAddr().String(), nil
+}
+
+func (h *holder) tcp() (string, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "", err
+	}
+	h.closers = append(h.closers, l.Close)
+	return l.Addr().String(), nil
+}
+
+func (h *holder) release() {
+	for _, c := range h.closers {
+		_ = c() // nothing was sent or accepted
+	}
+}
