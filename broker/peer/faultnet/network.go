@@ -1,10 +1,12 @@
 package faultnet
 
 import (
-	"context"
-	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
-	"time"
+	"os"
+	"strconv"
+	"sync"
 )
 
 // TB is what a Network needs of a *testing.T.
@@ -14,56 +16,94 @@ type TB interface {
 	Cleanup(f func())
 }
 
-// Network connects nodes. What it does to a link it does to the connections that exist too.
-type Network struct{}
+// Network connects nodes. What is done to a link is done to the connections that
+// exist on it too. Safe for concurrent use.
+type Network struct {
+	seed    uint64
+	running sync.WaitGroup
 
-// New makes a network that ends with the test. Seed 0 takes $FELIX_SEED, or any; the seed is logged.
-func New(tb TB, seed uint64) *Network { return &Network{} }
-
-// Node gives one broker's view: its Dial and Resolve go into peer.Config.
-func (n *Network) Node(name string) *Node { return &Node{} }
-
-// Node is one broker's view of the network.
-type Node struct{}
-
-// SetAddr says where the node listens from now on; others resolve it there.
-func (n *Node) SetAddr(addr string) {}
-
-// Resolve is for peer.Config.Resolve.
-func (n *Node) Resolve(node string) (addr string, ok bool) { return "", false }
-
-// Dial is for peer.Config.DialNet.
-func (n *Node) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	return nil, errors.New("faultnet: not there yet")
+	mu      sync.Mutex
+	changed chan struct{} // closed and made anew with each change of a rule
+	closed  bool
+	addrs   map[string]string // by node
+	nodes   map[string]string // by each address that it ever had
+	links   map[link]rule
+	lonely  map[string]bool // isolated
+	gone    map[string]bool // refused
+	dialed  map[link]uint64
+	relays  map[*relay]struct{}
 }
 
-// Cut has nothing pass between a and b, in both directions, until they are healed. Like a
-// cable that is pulled: connections stay, bytes wait, dialing hangs.
-func (n *Network) Cut(a, b string) {}
+// link is one direction.
+type link struct{ from, to string }
 
-// CutOneWay has nothing pass that from sends to to.
-func (n *Network) CutOneWay(from, to string) {}
+func (l link) back() link { return link{l.to, l.from} }
 
-// Isolate cuts a node from all others.
-func (n *Network) Isolate(node string) {}
+// New makes a network that ends with the test. Seed 0 stands for $FELIX_SEED, and
+// without it for any; which one it is, is logged.
+func New(tb TB, seed uint64) *Network {
+	tb.Helper()
+	if s, err := strconv.ParseUint(os.Getenv("FELIX_SEED"), 10, 64); seed == 0 && err == nil {
+		seed = s
+	}
+	for seed == 0 {
+		seed = rand.Uint64()
+	}
+	tb.Logf("faultnet: seed %d (FELIX_SEED=%d plays it again)", seed, seed)
+	n := &Network{
+		seed: seed, changed: make(chan struct{}), addrs: map[string]string{}, nodes: map[string]string{},
+		links: map[link]rule{}, lonely: map[string]bool{}, gone: map[string]bool{},
+		dialed: map[link]uint64{}, relays: map[*relay]struct{}{},
+	}
+	tb.Cleanup(n.close)
+	return n
+}
 
-// Partition cuts every link between nodes of different groups.
-func (n *Network) Partition(groups ...[]string) {}
+// Node gives one broker's view of the network.
+func (n *Network) Node(name string) *Node { return &Node{network: n, name: name} }
 
-// Delay has everything from sends to to arrive later, by delay and up to jitter.
-func (n *Network) Delay(from, to string, delay, jitter time.Duration) {}
+// Node is one broker's view of the network. Its methods Dial and Resolve go into a
+// peer.Config.
+type Node struct {
+	network *Network
+	name    string
+}
 
-// Flaky closes connections at random: one chunk in oneIn that passes between a and b closes its connection. 0: none.
-func (n *Network) Flaky(a, b string, oneIn int) {}
+// SetAddr says where the node listens from now on.
+func (n *Node) SetAddr(addr string) {
+	n.network.mu.Lock()
+	defer n.network.mu.Unlock()
+	n.network.addrs[n.name] = addr
+	n.network.nodes[addr] = n.name
+}
 
-// Refuse has dialing to a node fail at once, as if no process were there.
-func (n *Network) Refuse(node string, on bool) {}
+// Resolve is for peer.Config.Resolve.
+func (n *Node) Resolve(node string) (addr string, ok bool) {
+	n.network.mu.Lock()
+	defer n.network.mu.Unlock()
+	addr, ok = n.network.addrs[node]
+	return addr, ok
+}
 
-// Reset closes the connections that exist between a and b.
-func (n *Network) Reset(a, b string) {}
+// close ends every connection and waits for the relays.
+func (n *Network) close() {
+	n.mu.Lock()
+	n.closed = true
+	for r := range n.relays {
+		r.close()
+	}
+	n.change()
+	n.mu.Unlock()
+	n.running.Wait()
+}
 
-// Heal ends Cut, CutOneWay, Delay and Flaky between a and b. A node that is isolated stays so.
-func (n *Network) Heal(a, b string) {}
+// change tells those who wait for another rule. The caller holds mu.
+func (n *Network) change() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
 
-// HealAll ends every fault.
-func (n *Network) HealAll() {}
+// opError is the error of a network.
+func opError(op, addr string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Err: fmt.Errorf("%s: %w (faultnet)", addr, err)}
+}
