@@ -156,19 +156,6 @@ type FinishMove struct{ MoveShard }
 // CancelMove leaves a shard with its owner.
 type CancelMove struct{ MoveShard }
 
-// Result is what came of a command.
-type Result struct {
-	// Err says why the command was refused; nil: done, or done already.
-	Err error
-	// Changed says that the state is another one.
-	Changed bool
-	// Created says that CreateStream made the stream.
-	Created bool
-	// Entry is the stream of a command about one: as it is now, or as it was when
-	// it is gone. Nil of other commands, and of a deletion that was done before.
-	Entry *Entry
-}
-
 // Apply makes the change that cmd asks for; at is the time that the command
 // carries, index its place in the log of commands. A command that was applied
 // before (index not above Index, and not 0) does nothing. A refusal is in the

@@ -51,9 +51,9 @@ func (e *BrokerError) Unwrap() error { return e.Err }
 // HoldsError says what keeps a broker from being removed: drain it first, and wait
 // until nothing is left.
 type HoldsError struct {
-	Node   string
-	Groups []uint32 // that it is a member of, or shall be
-	Shards int      // that only it has, or that are on their way to it
+	Node   string   `json:"node"`
+	Groups []uint32 `json:"groups,omitempty"` // that it is a member of, or shall be
+	Shards int      `json:"shards,omitempty"` // that only it has, or that are on their way to it
 }
 
 // Error counts what it holds.

@@ -14,16 +14,19 @@ type View struct {
 type Changes struct {
 	// Targets are the groups whose target changes.
 	Targets []catalog.GroupTarget
+	// Cancels are moves under way that end nowhere any more: first of all.
+	Cancels []catalog.MoveShard
 	// Moves are shards with one owner that have to go to another.
 	Moves []catalog.MoveShard
 }
 
+// Empty says that nothing has to change.
+func (c *Changes) Empty() bool { return len(c.Targets)+len(c.Cancels)+len(c.Moves) == 0 }
+
 // Plan computes what has to change. Planning again once all of it is in the state
 // changes nothing.
 func Plan(v View) Changes {
-	return Changes{Targets: groupTargets(v), Moves: ownerMoves(v)}
+	c := Changes{Targets: groupTargets(v)}
+	c.Moves, c.Cancels = ownerMoves(v)
+	return c
 }
-
-func groupTargets(View) []catalog.GroupTarget { return nil }
-
-func ownerMoves(View) []catalog.MoveShard { return nil }
