@@ -35,6 +35,7 @@ var level = map[string]int{
 	"broker/stream":    3,
 	"broker/placement": 3,
 	"broker/egress":    4,
+	"broker/cluster":   4,
 	"broker/replica":   4,
 	"broker/route":     4,
 
