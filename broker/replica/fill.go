@@ -1,0 +1,173 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"felix.dev/felix/broker/seglog"
+	"felix.dev/felix/broker/wire"
+)
+
+const (
+	// fetchTimeout is how long a broker may take for one page.
+	fetchTimeout = 30 * time.Second
+	// fetchProgress is how often it is said how far it is.
+	fetchProgress = 5 * time.Second
+)
+
+// errNoRecords says that a broker was asked in vain.
+var errNoRecords = errors.New("replica: fetch: that broker does not have the records")
+
+// filling fetches what a shard's log lacks, page by page. Records that were committed
+// are the same on every broker, so that any may be asked. The caller holds the shard's mu.
+type filling struct {
+	s       *shard
+	upTo    uint64 // the log is to reach there
+	oldest  uint64 // below it nothing is needed
+	rebuild bool   // what the log holds is not to be trusted
+	peers   []string
+	// trusted says that the peer has applied all that is asked for: a shard that it does
+	// not have was dropped since.
+	trusted bool
+
+	bytes int64
+	buf   []byte
+}
+
+// run asks one broker after another. What it has fetched stays if it fails.
+func (f *filling) run(ctx context.Context) error {
+	if !f.rebuild && f.done() {
+		return nil
+	}
+	err := errNoRecords
+	for _, node := range f.peers {
+		if err = f.from(ctx, node); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("from %s: %w", node, err)
+		if ctx.Err() != nil || f.s.gone.Load() {
+			break
+		}
+	}
+	return err
+}
+
+func (f *filling) done() bool { return f.s.log.Next() >= f.upTo && f.s.log.Err() == nil }
+
+// from fetches from one broker until nothing is lacking.
+func (f *filling) from(ctx context.Context, node string) error {
+	g := f.s.g
+	dial, cancel := context.WithTimeout(ctx, fetchTimeout)
+	c, err := g.cfg.Dial(dial, node)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // nothing is owed to it
+	unhook := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) })
+	defer unhook()
+	told := time.Now()
+	for !f.s.gone.Load() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := f.step(ctx, c); err != nil {
+			return err
+		}
+		if f.done() {
+			if f.bytes > 0 {
+				g.cfg.Log.Info("fetched what was missing", "shard", f.s.key, "from", node, "bytes", f.bytes, "offset", f.s.log.Next())
+			}
+			return nil
+		}
+		if time.Since(told) >= fetchProgress {
+			told = time.Now()
+			g.cfg.Log.Info("fetching what is missing", "shard", f.s.key, "from", node, "bytes", f.bytes, "offset", f.s.log.Next(), "of", f.upTo)
+		}
+	}
+	return ErrNoShard
+}
+
+// step asks for one page and appends it.
+func (f *filling) step(ctx context.Context, c net.Conn) error {
+	log := f.s.log
+	at := max(log.Next(), f.oldest)
+	if f.rebuild {
+		at = f.oldest
+	}
+	q := request{f.s.g.cfg.Group, f.s.key, at, uint32(f.s.g.cfg.FetchBytes)}
+	b, err := q.append(nil)
+	if err != nil {
+		return err
+	}
+	if err := c.SetDeadline(time.Now().Add(fetchTimeout)); err != nil || ctx.Err() != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	if _, err := c.Write(b); err != nil {
+		return err
+	}
+	var p page
+	if p, f.buf, err = readPage(c, f.buf); err != nil {
+		return err
+	}
+	switch p.status {
+	case statusNoShard:
+		if !f.trusted {
+			return errNoRecords
+		}
+		return f.reset(f.upTo) // an entry to come removes it
+	case statusTooOld:
+		if p.oldest <= at || p.next < f.upTo {
+			return errNoRecords
+		}
+		return f.reset(p.oldest)
+	case statusOK:
+	default:
+		return errNoRecords
+	}
+	if p.next < f.upTo || len(p.records) == 0 && at < f.upTo {
+		return errNoRecords // it is behind itself
+	}
+	if f.rebuild || log.Next() < f.oldest {
+		if err := f.reset(at); err != nil {
+			return err
+		}
+	}
+	return f.append(p.records)
+}
+
+// reset has the log begin anew: the broker that is asked has what comes.
+func (f *filling) reset(base uint64) error {
+	if err := f.s.log.Reset(base); err != nil {
+		return fmt.Errorf("begin the log anew at offset %d: %w", base, err)
+	}
+	f.s.synced.Store(0)
+	f.rebuild, f.oldest = false, max(f.oldest, base)
+	return nil
+}
+
+// append writes the records that the log does not have.
+func (f *filling) append(records []seglog.Record) error {
+	have := f.s.log.Next()
+	for len(records) > 0 && records[0].Base+uint64(records[0].Count) <= have {
+		records = records[1:]
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	if r := &records[0]; r.Base < have {
+		rest, err := wire.AppendFrom(nil, r.Frame, have)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errFetchProtocol, err)
+		}
+		r.Count -= uint32(have - r.Base)
+		r.Base, r.Frame, r.HasProducer = have, rest, false
+	}
+	for _, r := range records {
+		f.bytes += int64(len(r.Frame))
+	}
+	return f.s.log.Append(records)
+}

@@ -1,0 +1,55 @@
+package replica
+
+import (
+	"fmt"
+
+	"felix.dev/felix/broker/quorum"
+)
+
+// snapshot is where the shards stood after one entry.
+type snapshot struct {
+	g        *Group
+	shards   []*shard
+	manifest manifest
+}
+
+// Snapshot implements quorum.Machine. It copies where each shard stands, no records.
+func (g *Group) Snapshot() (quorum.Snapshot, error) {
+	all := g.all()
+	s := &snapshot{g: g, shards: all, manifest: manifest{group: g.cfg.Group, nextSlot: g.nextSlot}}
+	for _, k := range all {
+		s.manifest.shards = append(s.manifest.shards, manifestEntry{slot: k.slot, Opening: k.opening(), state: k.State()})
+	}
+	return s, nil
+}
+
+// Persist has everything that the manifest speaks of on disk, and returns it. Entries
+// are applied meanwhile.
+func (s *snapshot) Persist() ([]byte, error) {
+	for i, k := range s.shards {
+		if err := k.sync(s.manifest.shards[i].state.Next); err != nil {
+			return nil, fmt.Errorf("replica: group %d: snapshot: shard %s: %w", s.g.cfg.Group, k.key, err)
+		}
+	}
+	return s.manifest.encode()
+}
+
+// Release implements quorum.Snapshot.
+func (s *snapshot) Release() { s.shards, s.manifest.shards = nil, nil }
+
+// sync has all records below next on disk. A shard that was dropped meanwhile is not
+// asked: an entry behind the snapshot says so.
+func (s *shard) sync(next uint64) error {
+	if s.gone.Load() || s.synced.Load() >= next {
+		return nil
+	}
+	have := s.log.Next()
+	if have < next {
+		return errLacking
+	}
+	if err := s.log.Sync(); err != nil && !s.gone.Load() {
+		return err
+	}
+	s.synced.Store(have)
+	return nil
+}
