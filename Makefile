@@ -27,6 +27,10 @@ build: ## Build bin/felix, a static binary stamped with the version
 run: build ## Show it: a broker under ./data, a stream, a publisher and two readers (FOR=10s ends it by itself)
 	bin/felix demo hello --data $(DATA) $(if $(FOR),--for $(FOR))
 
+.PHONY: run-cluster
+run-cluster: build ## Show it: three brokers, the leader is killed under load, nothing is lost (FOR=1m, KILLS=1)
+	bin/felix demo failover $(if $(FOR),--for $(FOR)) $(if $(KILLS),--kills $(KILLS))
+
 .PHONY: image
 image: ## Build the container image (needs a container engine)
 	@engine=$$(command -v docker || command -v podman || true); \

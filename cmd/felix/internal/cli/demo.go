@@ -14,9 +14,9 @@ import (
 
 func (a *app) demoCommand() *cobra.Command {
 	cmd := group("demo", "See what Felix does",
-		"See what Felix does. Each demonstration starts a broker of its own in this process and talks to it over QUIC.",
-		"  felix demo hello\n  felix demo slow-consumer")
-	cmd.AddCommand(a.demoHello(), a.demoSlow())
+		"See what Felix does. Each demonstration starts a broker of its own, or several, and talks to it over QUIC.",
+		"  felix demo hello\n  felix demo slow-consumer\n  felix demo failover")
+	cmd.AddCommand(a.demoHello(), a.demoSlow(), a.demoFailover())
 	return cmd
 }
 

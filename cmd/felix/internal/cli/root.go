@@ -34,7 +34,8 @@ the broker's memory, and it is told exactly where to go on.`,
   felix stream create orders                      # then, in another terminal
   echo hello | felix pub orders
   felix sub orders --from earliest
-  felix demo slow-consumer                        # what happens when a reader stalls`)
+  felix demo slow-consumer                        # what happens when a reader stalls
+  felix demo failover                             # what happens when a broker dies`)
 	root.Version = env.Version
 	root.SilenceErrors = true
 	root.SilenceUsage = true
@@ -62,7 +63,7 @@ the broker's memory, and it is told exactly where to go on.`,
 	in("records", a.pubCommand(), a.subCommand())
 	in("look", a.subsCommand(), a.inspectCommand(), a.contextCommand())
 	in("broker", a.serveCommand(), a.streamCommand(), a.tokenCommand())
-	in("try", a.demoCommand(), holding(bench.NewCommand()))
+	in("try", a.devClusterCommand(), a.demoCommand(), holding(bench.NewCommand()))
 	in("program", a.versionCommand())
 	root.SetHelpCommandGroupID("program")
 	root.SetCompletionCommandGroupID("program")

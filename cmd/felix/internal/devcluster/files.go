@@ -127,3 +127,23 @@ func (c *Cluster) writeContext() error {
 	}
 	return vfs.WriteFileAtomic(vfs.OS, c.ContextFile, text, 0o600)
 }
+
+// LeaveContext puts the context file where the command line looks for one, or nowhere if that is where it is.
+func (c *Cluster) LeaveContext(path string) error {
+	at, err := filepath.Abs(path)
+	if err != nil || at == c.ContextFile {
+		return err
+	}
+	context, err := settings.ReadContextFile(c.ContextFile)
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(context) // the path of the certificates is absolute now
+	if err != nil {
+		return err
+	}
+	if err := vfs.MkdirAllSync(vfs.OS, filepath.Dir(at), 0o700); err != nil {
+		return err
+	}
+	return vfs.WriteFileAtomic(vfs.OS, at, text, 0o600)
+}
