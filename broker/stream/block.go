@@ -96,33 +96,28 @@ func (b *blockers) full(staged, committed position, now time.Time, limit time.Du
 }
 
 // waitForRoom is OnFull: Block. It waits until no blocking subscription is full,
-// ends the ones that stay full for the block timeout, and gives up for the claim at
-// hand when its first publish has waited for the publish wait: those publishers are
-// told and nothing was written.
-func (s *Shard) waitForRoom(c *claim) error {
+// ends the ones that stay full for the block timeout, and gives up for the publishes
+// at hand when the first, handed in since then, has waited for the publish wait: those
+// publishers are told and nothing was written.
+func (s *Shard) waitForRoom(since time.Time, publishes int) error {
 	if !s.blockers.any() {
 		return nil
 	}
 	b := &s.blockers
 	b.waiting.Store(true)
 	defer b.waiting.Store(false)
-	since := c.publishes[0].since
 	for s.refusing() == nil { // else append says why
 		now := s.cfg.Now()
 		if since.IsZero() { // the subscription is newer than the publish
 			since = now
 		}
-		staged := s.staging.at
-		if s.rep != nil {
-			staged = s.rep.proposed(s.tail.position())
-		}
-		deadline, full := b.full(staged, s.tail.position(), now, s.cfg.BlockTimeout)
+		deadline, full := b.full(s.ahead(), s.tail.position(), now, s.cfg.BlockTimeout)
 		if !full {
 			return nil
 		}
 		giveUp := since.Add(s.cfg.PublishWait)
 		if !now.Before(giveUp) {
-			s.blocked.Add(uint64(len(c.publishes)))
+			s.blocked.Add(uint64(publishes))
 			return &Error{
 				Code: wire.CodeOverloaded, Retry: wire.RetryAfter, RetryAfter: blockedRetry, Reason: ReasonSubscriberBlocking,
 				Message: "a subscriber under OnFull=Block has no room; nothing was written",
@@ -142,4 +137,12 @@ func (s *Shard) waitForRoom(c *claim) error {
 		timer.Stop()
 	}
 	return nil
+}
+
+// ahead is where the ring ends once what is under way is in it. The sequencer's.
+func (s *Shard) ahead() position {
+	if s.rep != nil { // the applying goroutine has the staging
+		return s.rep.proposed(s.tail.position())
+	}
+	return s.staging.at
 }

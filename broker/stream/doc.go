@@ -19,6 +19,9 @@
 //   - Bytes of the ring below chunk.visible are never written again, so any number of readers share them.
 //   - A subscription's cursor moves only in Advance, after its bytes were handed over.
 //   - Publish.Done is called exactly once for every publish, whatever happens.
+//   - A replica (OpenReplica) has no sequencer: publishes go to its Proposer, and Apply, on one
+//     goroutine, appends what the replicas agreed on. It fills the ring, and takes
+//     subscriptions, only while it leads.
 //
 // # Files
 //
@@ -34,11 +37,14 @@
 //	stage.go      batches to frames in the ring          commit.go      to readers and to publishers
 //	producers.go  idempotent producers                   tail.go        the ring of encoded frames
 //
+//	replica.go            a shard of which others hold copies: its state, and its way to the proposer
+//	apply.go              what the replicas agreed on, to the log and to readers
+//
 // Reading:
 //
 //	subscribe.go  start offsets, registration            subscription.go  the cursor
 //	next.go       the loop that moves it                 piece.go       frames as this client reads them
 //	page.go       pages of history                       watch.go       wake-ups and the slow poll
 //	lag.go        the bound, and what lies beyond it     block.go       OnFull Block: publishers wait
-//	end.go        why and where it is over
+//	end.go        why and where it is over               lead.go          readers come and go with leadership
 package stream

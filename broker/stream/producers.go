@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -44,6 +46,7 @@ type producer struct {
 type producers struct {
 	byID    map[uint64]*producer
 	pending []pendingBatch // of the claim under way, not yet in the log
+	changes uint64         // of byID
 }
 
 type pendingBatch struct {
@@ -128,6 +131,7 @@ func (ps *producers) record(id, sequence uint64, b batchMark) {
 	if sequence < k.next {
 		return
 	}
+	ps.changes++
 	if sequence > k.next { // an older part of the log is gone
 		k.batches = k.batches[:0]
 	}
@@ -150,10 +154,11 @@ func (ps *producers) evict() {
 	delete(ps.byID, victim)
 }
 
-// snapshot encodes the state without the claim under way.
+// snapshot encodes the state without the claim under way: the same state as the same bytes.
 func (ps *producers) snapshot() []byte {
 	b := binary.LittleEndian.AppendUint32([]byte{producersVersion}, uint32(len(ps.byID)))
-	for id, k := range ps.byID {
+	for _, id := range slices.Sorted(maps.Keys(ps.byID)) {
+		k := ps.byID[id]
 		b = binary.LittleEndian.AppendUint64(b, id)
 		b = binary.LittleEndian.AppendUint64(b, k.next)
 		b = append(b, byte(len(k.batches)))

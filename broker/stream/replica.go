@@ -58,6 +58,8 @@ type replica struct {
 	sealed bool
 
 	publishes []Publish // scratch of Apply
+	encoded   []byte    // the producers as of encodedAt changes; never changed
+	encodedAt uint64
 }
 
 // OpenReplica makes a shard whose order is decided elsewhere: publishes go to the
@@ -83,8 +85,20 @@ func (s *Shard) State() ReplicaState {
 	r := s.rep
 	return ReplicaState{
 		First: r.Replicated.State.First, Next: s.next, Oldest: r.oldest.Load(),
-		Term: r.term, Sealed: r.sealed, Producers: s.producers.snapshot(),
+		Term: r.term, Sealed: r.sealed, Producers: r.encode(s.producers),
 	}
+}
+
+// encode gives the bytes of before while nothing has changed: snapshots of a group take
+// all shards, of which few have.
+func (r *replica) encode(ps *producers) []byte {
+	if len(ps.byID) == 0 {
+		return nil
+	}
+	if r.encoded == nil || r.encodedAt != ps.changes {
+		r.encoded, r.encodedAt = ps.snapshot(), ps.changes
+	}
+	return r.encoded
 }
 
 // Restore puts the shard where another replica stands. What lies between State.Oldest
@@ -103,7 +117,7 @@ func (s *Shard) Restore(st ReplicaState) error {
 	r.Replicated.State.First = st.First
 	r.oldest.Store(max(st.Oldest, st.First))
 	r.term = st.Term
-	s.producers, s.next = producers, st.Next
+	s.producers, s.next, r.encoded = producers, st.Next, nil
 	s.mark.Store(st.Next)
 	s.watchers.wake()
 	if st.Sealed {
@@ -182,11 +196,11 @@ func (s *Shard) handWaiting() {
 		}
 		c := q.take()
 		q.mu.Unlock()
-		if err := s.waitForRoom(c); err != nil {
-			c.fail(err)
-			continue
-		}
 		for _, p := range c.publishes {
+			if err := s.waitForRoom(p.since, 1); err != nil {
+				p.Done(Result{Err: err})
+				continue
+			}
 			s.rep.Proposer.Propose(s, s.rep.count(p))
 		}
 		c.release()

@@ -73,7 +73,7 @@ func (s *Shard) sequence(inline bool) {
 		c := q.take()
 		q.mu.Unlock()
 		if !inline {
-			if err := s.waitForRoom(c); err != nil {
+			if err := s.waitForRoom(c.publishes[0].since, len(c.publishes)); err != nil {
 				c.fail(err)
 				continue
 			}
