@@ -2,116 +2,178 @@ package route
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net"
+	"sync"
+	"sync/atomic"
 	"time"
-
-	"felix.dev/felix/broker/stream"
 )
 
-// Config configures a Forwarder. Zero values are the defaults in brackets.
-type Config struct {
-	// Table says where shards are. Required.
-	Table Table
-	// Dial connects to the Receiver of a node: peer.Transport.Dial with KindForward.
-	// Required.
-	Dial func(ctx context.Context, node string) (net.Conn, error)
-
-	// HoldTime is how long a publish waits for somebody to serve its shard (2 s), and
-	// MaxHeld how many do at a time (1024).
-	HoldTime time.Duration
-	MaxHeld  int
-	// AnswerTimeout bounds the time from Publish to its answer, whatever it waits for (8 s).
-	AnswerTimeout time.Duration
-	// SilenceTimeout is how long an owner that has publishes may be silent before its
-	// connection is given up (2 s): a living one answers a ping at once.
-	SilenceTimeout time.Duration
-	// DialTimeout bounds one attempt to connect (1 s).
-	DialTimeout time.Duration
-	// IdleTimeout is when a connection without publishes is closed (1 min).
-	IdleTimeout time.Duration
-
-	// ShardBytes and ShardEntries bound what waits for one shard that is elsewhere and
-	// what is under way to it (32 MiB, 16384), and OwnerBytes and OwnerEntries what is
-	// under way to one owner (64 MiB, 32768). WindowBytes and WindowEntries are the part
-	// of it that one shard may have (2 MiB, 2048).
-	ShardBytes, OwnerBytes, WindowBytes       int64
-	ShardEntries, OwnerEntries, WindowEntries int
-
-	// Log; nil: none.
-	Log *slog.Logger
-}
-
-// Validate reports every problem of the configuration at once.
-func (c *Config) Validate() error {
-	var errs []error
-	if c.Table == nil {
-		errs = append(errs, errors.New("route: no table"))
-	}
-	if c.Dial == nil {
-		errs = append(errs, errors.New("route: nothing to connect with"))
-	}
-	for name, v := range map[string]int64{
-		"hold time": int64(c.HoldTime), "held publishes": int64(c.MaxHeld), "answer timeout": int64(c.AnswerTimeout),
-		"silence timeout": int64(c.SilenceTimeout), "dial timeout": int64(c.DialTimeout), "idle timeout": int64(c.IdleTimeout),
-		"bytes of a shard": c.ShardBytes, "bytes of an owner": c.OwnerBytes, "window bytes": c.WindowBytes,
-		"entries of a shard": int64(c.ShardEntries), "entries of an owner": int64(c.OwnerEntries),
-		"window entries": int64(c.WindowEntries),
-	} {
-		if v < 0 {
-			errs = append(errs, fmt.Errorf("route: %s: %d is negative", name, v))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Forwarder is the sending side of a broker. Its methods may be called from any goroutine.
-type Forwarder struct{ cfg Config }
+type Forwarder struct {
+	cfg Config
+	log *slog.Logger
+	now func() time.Time
+
+	held atomic.Int64 // publishes that wait for somebody to take them
+
+	mu     sync.Mutex
+	places map[Key]*Place
+	links  map[string]*link // by node
+	fresh  []*Place         // to be looked at
+	closed bool
+
+	kick    chan struct{} // capacity 1: there is something fresh
+	closing chan struct{}
+	once    sync.Once
+	tasks   sync.WaitGroup // the watcher and the links
+}
 
 // NewForwarder makes one. It connects to nobody before there is something to forward.
 func NewForwarder(cfg Config) (*Forwarder, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Forwarder{cfg: cfg}, nil
+	cfg.setDefaults()
+	f := &Forwarder{
+		cfg: cfg, log: cfg.Log, now: time.Now,
+		places: make(map[Key]*Place), links: make(map[string]*link),
+		kick: make(chan struct{}, 1), closing: make(chan struct{}),
+	}
+	f.tasks.Go(f.watch)
+	return f, nil
 }
 
 // Place is the place of a shard: the same one for the same key until Remove.
-func (f *Forwarder) Place(k Key) *Place { return &Place{f: f, key: k} }
+func (f *Forwarder) Place(k Key) *Place {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.places[k]
+	if p == nil {
+		p = &Place{f: f, key: k}
+		if f.closed {
+			p.removed = draining()
+		}
+		f.places[k] = p
+	}
+	return p
+}
 
 // Remove forgets a shard whose stream was deleted: what waits is refused as not_found,
 // and so is what its place is still given.
-func (f *Forwarder) Remove(Key) {}
-
-// Close refuses what comes from now on and what waits, and ends every connection; what
-// is under way to others is answered as long as ctx lasts.
-func (f *Forwarder) Close(context.Context) error { return nil }
-
-// Place is one shard, as this broker sees it. It is a stream.Place.
-type Place struct {
-	f   *Forwarder
-	key Key
-}
-
-// Publish hands a batch on.
-func (p *Place) Publish(pub *stream.Publish) {
-	if s := p.f.cfg.Table.Lookup(p.key); s.Local != nil {
-		s.Local.Publish(pub)
-		return
+func (f *Forwarder) Remove(k Key) {
+	f.mu.Lock()
+	p := f.places[k]
+	delete(f.places, k)
+	f.mu.Unlock()
+	if p != nil {
+		p.remove(notFound())
 	}
-	pub.Done(stream.Result{Err: stream.ErrClosed})
 }
 
-// Here gives the shard if it is here, and else who has it.
-func (p *Place) Here() (*stream.Shard, *stream.Elsewhere) {
-	s := p.f.cfg.Table.Lookup(p.key)
-	if s.Local != nil {
-		return s.Local, nil
+// remove refuses what waits and what comes.
+func (p *Place) remove(why error) {
+	var refused []*entry
+	p.mu.Lock()
+	p.removed = why
+	p.waiting = append(p.waiting, p.back...)
+	clear(p.back)
+	p.back = p.back[:0]
+	p.unhold()
+	p.drop(&refused, len(p.waiting), func(e *entry) error {
+		if e.maybe {
+			return e.expired("")
+		}
+		return why
+	})
+	p.mu.Unlock()
+	finishAll(refused)
+}
+
+// link is the connection to a node.
+func (f *Forwarder) link(node string) *link {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.links[node]
+	if l == nil {
+		l = newLink(f, node)
+		f.links[node] = l
 	}
-	return nil, &stream.Elsewhere{NodeID: s.Node, Addr: s.Addr, Generation: s.Generation, Reason: s.Reason}
+	return l
 }
 
-// Generation is that of whoever serves the shard.
-func (p *Place) Generation() uint64 { return p.f.cfg.Table.Lookup(p.key).Generation }
+// look has the watcher look at a place soon.
+func (f *Forwarder) look(p *Place) {
+	f.mu.Lock()
+	f.fresh = append(f.fresh, p)
+	f.mu.Unlock()
+	select {
+	case f.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Stats are what a forwarder has now.
+type Stats struct {
+	Held     int // publishes that wait for somebody to serve their shard
+	Underway int // publishes on their way to other brokers
+	Links    int // connections to other brokers
+}
+
+// Stats reads the state for metrics.
+func (f *Forwarder) Stats() Stats {
+	s := Stats{Held: int(f.held.Load())}
+	for _, l := range f.allLinks() {
+		n, up := l.load()
+		s.Underway += n
+		if up {
+			s.Links++
+		}
+	}
+	return s
+}
+
+// complain says that a connection failed, or did not come about.
+func (f *Forwarder) complain(node string, err error, lost int) {
+	f.log.Warn("connection to forward publishes failed", slog.String("broker", node), slog.Int("unanswered", lost), slog.Any("error", err))
+}
+
+func (f *Forwarder) allLinks() []*link {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]*link, 0, len(f.links))
+	for _, l := range f.links {
+		all = append(all, l)
+	}
+	return all
+}
+
+// Close refuses what comes from now on and what waits, as draining, and ends every
+// connection; what is on its way to others is answered as long as ctx lasts, and then
+// refused with an unknown outcome. What shards of this broker were given is theirs.
+func (f *Forwarder) Close(ctx context.Context) error {
+	f.once.Do(func() {
+		f.mu.Lock()
+		f.closed = true
+		places := make([]*Place, 0, len(f.places))
+		for _, p := range f.places {
+			places = append(places, p)
+		}
+		f.mu.Unlock()
+		for _, p := range places {
+			p.remove(draining())
+		}
+		links := f.allLinks()
+		for _, l := range links {
+			l.close()
+		}
+		stop := context.AfterFunc(ctx, func() {
+			for _, l := range links {
+				l.abort()
+			}
+		})
+		close(f.closing)
+		f.tasks.Wait()
+		stop()
+	})
+	return nil
+}

@@ -1,0 +1,336 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/wire"
+	"felix.dev/felix/broker/wire/frameio"
+)
+
+const (
+	// copyBelow is how many bytes of records are copied behind their head, to share a
+	// write with their neighbours; more are written from where they are.
+	copyBelow = 16 << 10
+	// writeBytes is when such a buffer is full, and the most that one deadline is held
+	// against.
+	writeBytes = 64 << 10
+	readBuffer = 16 << 10
+)
+
+var (
+	errSilent = errors.New("route: the broker is silent")
+	errIdle   = errors.New("route: nothing to forward")
+)
+
+// session is one connection of a link while it lasts.
+type session struct {
+	l     *link
+	conn  net.Conn
+	heard atomic.Int64 // when the owner was last heard, or took a part of a large publish; ns since the epoch
+	buf   []byte       // the writer's
+	batch []*entry
+}
+
+// serve runs a connection until it fails, or is not used, or ctx is over.
+func (l *link) serve(ctx context.Context, conn net.Conn) error {
+	s := &session{l: l, conn: conn}
+	l.mu.Lock()
+	l.state, l.backoff, l.retryAt = linkUp, 0, time.Time{}
+	l.busy = l.f.now()
+	blocked := l.blocked
+	l.blocked = nil
+	l.mu.Unlock()
+	for _, p := range blocked {
+		l.f.look(p)
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var both sync.WaitGroup
+	both.Go(func() { fail(s.write(ctx)) })
+	both.Go(func() { fail(s.read()) })
+	s.guard(ctx, fail)
+	_ = conn.Close() // it has served its time: reader and writer end with it
+	both.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, errIdle) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// guard watches the connection until ctx is over: an owner that has publishes and says
+// nothing is asked, and then given up.
+func (s *session) guard(ctx context.Context, fail context.CancelCauseFunc) {
+	cfg := &s.l.f.cfg
+	tick := time.NewTicker(cfg.SilenceTimeout / 8)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := s.l.f.now()
+		heard := time.Unix(0, s.heard.Load())
+		l := s.l
+		l.mu.Lock()
+		busy := l.busy
+		working := len(l.out)+len(l.sent) > 0
+		closing := l.closing
+		l.mu.Unlock()
+		if heard.Before(busy) {
+			heard = busy
+		}
+		silent := now.Sub(heard)
+		switch {
+		case working && silent >= cfg.SilenceTimeout:
+			fail(fmt.Errorf("%w for %s", errSilent, silent.Round(time.Millisecond)))
+		case working && silent >= cfg.SilenceTimeout/4:
+			l.mu.Lock()
+			l.ping = true
+			l.mu.Unlock()
+			l.wake()
+		case !working && (closing || silent >= cfg.IdleTimeout):
+			fail(errIdle)
+		}
+		l.expire(now)
+	}
+}
+
+// write sends what the link has until ctx is over.
+func (s *session) write(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.l.kick:
+		}
+		for {
+			ping, more := s.take()
+			if !more {
+				break
+			}
+			if err := s.send(ping); err != nil {
+				return err
+			}
+			clear(s.batch)
+			s.batch = s.batch[:0]
+		}
+	}
+}
+
+// take takes what there is to write, some at a time, and gives each its id.
+func (s *session) take() (ping, more bool) {
+	l := s.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(l.out) && (n == 0 || bytes < writeBytes) {
+		e := l.out[n]
+		l.id++
+		e.id = l.id
+		l.sent[e.id] = e
+		s.batch = append(s.batch, e)
+		bytes += headLen + len(e.pub.Records.Bytes)
+		n++
+	}
+	rest := copy(l.out, l.out[n:])
+	clear(l.out[rest:])
+	l.out = l.out[:rest]
+	ping, l.ping = l.ping, false
+	return ping, ping || n > 0
+}
+
+// send writes the batch.
+func (s *session) send(ping bool) error {
+	s.buf = s.buf[:0]
+	var last uint64
+	for _, e := range s.batch {
+		s.buf = appendPublish(s.buf, e, e.round)
+		last = e.id
+		if len(e.pub.Records.Bytes) < copyBelow {
+			s.buf = append(s.buf, e.pub.Records.Bytes...)
+			continue
+		}
+		if err := s.flush(last, s.buf); err != nil {
+			return err
+		}
+		for rest := e.pub.Records.Bytes; len(rest) > 0; {
+			step := rest[:min(len(rest), writeBytes)]
+			if err := s.flush(last, step); err != nil {
+				return err
+			}
+			rest = rest[len(step):]
+			s.heard.Store(s.l.f.now().UnixNano()) // what is large takes its time
+		}
+		s.buf = s.buf[:0]
+	}
+	if ping {
+		s.buf = appendPing(s.buf)
+	}
+	if len(s.buf) > 0 {
+		if err := s.flush(last, s.buf); err != nil {
+			return err
+		}
+	}
+	s.l.wrote(s.batch)
+	return nil
+}
+
+// flush writes b, behind which ids up to last may have reached the owner.
+func (s *session) flush(last uint64, b []byte) error {
+	s.l.mu.Lock()
+	s.l.started = max(s.l.started, last)
+	s.l.mu.Unlock()
+	if err := s.conn.SetWriteDeadline(s.l.f.now().Add(s.l.f.cfg.SilenceTimeout)); err != nil {
+		return fmt.Errorf("route: forward to %s: %w", s.l.node, err)
+	}
+	if _, err := s.conn.Write(b); err != nil {
+		return fmt.Errorf("route: forward to %s: %w", s.l.node, err)
+	}
+	return nil
+}
+
+// read takes answers until the connection ends.
+func (s *session) read() error {
+	frames := frameio.NewReader(s.conn, readBuffer)
+	var buf []byte
+	for {
+		h, err := frames.Next()
+		if err != nil {
+			return fmt.Errorf("route: answers of %s: %w", s.l.node, err)
+		}
+		if buf, err = frames.Payload(h, buf); err != nil {
+			return fmt.Errorf("route: answers of %s: %w", s.l.node, err)
+		}
+		s.heard.Store(s.l.f.now().UnixNano())
+		if h.Flags == 0 && h.Length == 0 {
+			continue // the answer to a ping
+		}
+		a, err := wire.DecodeAck(h.Flags, buf)
+		if err != nil {
+			return fmt.Errorf("route: answers of %s: %w", s.l.node, err)
+		}
+		if err := s.l.answer(&a); err != nil {
+			return err
+		}
+	}
+}
+
+// answer settles one entry. One that was given up meanwhile is known no more.
+func (l *link) answer(a *wire.Ack) error {
+	l.mu.Lock()
+	e := l.sent[a.RequestID]
+	switch {
+	case a.RequestID > l.started:
+		l.mu.Unlock()
+		return fmt.Errorf("%w: answer of %s to publish %d, which it did not get", errFrame, l.node, a.RequestID)
+	case e == nil:
+		l.mu.Unlock()
+		return nil
+	}
+	r := resultOf(a, e.owner)
+	if a.RequestID > l.written { // the writer still has its records
+		e.early, e.hasEarly = r, true
+		l.mu.Unlock()
+		return nil
+	}
+	blocked := l.forget(e)
+	l.mu.Unlock()
+	if hint := hintOf(a); hint.Node != "" {
+		e.place.hinted(hint)
+	}
+	e.place.answered(e, r, true)
+	for _, p := range blocked {
+		p.pump()
+	}
+	return nil
+}
+
+// forget takes e out of what is on its way, and gives the places that may go on now. The
+// caller holds mu.
+func (l *link) forget(e *entry) []*Place {
+	delete(l.sent, e.id)
+	l.bytes -= e.size()
+	if l.closing && len(l.sent)+len(l.out) == 0 {
+		l.stop()
+	}
+	blocked := l.blocked
+	l.blocked = nil
+	return blocked
+}
+
+// wrote notes that the records of a batch are needed no more, and answers those of it
+// whose answers came before that. The rest may be answered, and gone, at any time after.
+func (l *link) wrote(batch []*entry) {
+	var early []*entry
+	var blocked []*Place
+	l.mu.Lock()
+	for _, e := range batch {
+		l.written = e.id
+		if e.hasEarly {
+			early = append(early, e)
+			blocked = append(blocked, l.forget(e)...)
+		}
+	}
+	l.mu.Unlock()
+	for _, e := range early {
+		e.place.answered(e, e.early, true)
+	}
+	for _, p := range blocked {
+		p.pump()
+	}
+}
+
+// expire gives up what should have been answered by now.
+func (l *link) expire(now time.Time) {
+	l.mu.Lock()
+	if l.due.IsZero() || now.Before(l.due) {
+		l.mu.Unlock()
+		return
+	}
+	l.due = time.Time{}
+	var late []*entry
+	for id, e := range l.sent {
+		switch {
+		case now.Before(e.deadline) || id > l.written: // the writer has a deadline of its own
+			if l.due.IsZero() || e.deadline.Before(l.due) {
+				l.due = e.deadline
+			}
+		default:
+			late = append(late, e)
+		}
+	}
+	var blocked []*Place
+	for _, e := range late {
+		blocked = append(blocked, l.forget(e)...)
+	}
+	var unsent []*entry
+	keep := l.out[:0]
+	for _, e := range l.out {
+		if now.Before(e.deadline) {
+			keep = append(keep, e)
+			continue
+		}
+		unsent = append(unsent, e)
+		l.bytes -= e.size()
+	}
+	clear(l.out[len(keep):])
+	l.out = keep
+	l.mu.Unlock()
+	for _, e := range late {
+		e.place.gaveUp(e, unknown("the shard's broker did not say in time whether it has written it"))
+	}
+	for _, e := range unsent {
+		e.place.gaveUp(e, e.expired(stream.ReasonOwnerUnavailable))
+	}
+	for _, p := range blocked {
+		p.pump()
+	}
+}
