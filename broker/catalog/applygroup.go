@@ -39,8 +39,13 @@ func (c ReportGroup) apply(t *transition) error {
 		return fmt.Errorf("catalog: report group %d: %w: there is no such group", c.ID, ErrPlacement)
 	case c.Term < have.Term:
 		return fmt.Errorf("catalog: report group %d: %w: term %d after %d", c.ID, ErrStale, c.Term, have.Term)
-	case len(c.Members) > 2*MaxBrokers:
-		return fmt.Errorf("catalog: report group %d: %d members", c.ID, len(c.Members))
+	case len(c.Members) > 2*MaxBrokers || c.Leader != "" && !nodePattern.MatchString(c.Leader):
+		return fmt.Errorf("catalog: report group %d: %d members, leader %.80q", c.ID, len(c.Members), c.Leader)
+	}
+	for _, m := range c.Members {
+		if !nodePattern.MatchString(m.Node) || !instancePattern.MatchString(m.Instance) {
+			return fmt.Errorf("catalog: report group %d: member %.80q, instance %.80q", c.ID, m.Node, m.Instance)
+		}
 	}
 	g := *have
 	g.Term, g.Leader, g.Members = c.Term, c.Leader, slices.Clone(c.Members)

@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 func (CreateStream) kind() Kind { return "create_stream" }
@@ -25,8 +26,11 @@ func (c CreateStream) apply(t *transition) error {
 	if len(t.old.entries) >= t.limits.MaxStreams {
 		return fmt.Errorf("catalog: create stream %s: %w (%d)", spec.Name, ErrLimit, t.limits.MaxStreams)
 	}
-	if !incarnationPattern.MatchString(c.Incarnation) {
+	switch {
+	case !incarnationPattern.MatchString(c.Incarnation):
 		return &InvalidError{Name: spec.Name, Err: fmt.Errorf("incarnation %q: want 32 hexadecimal digits", c.Incarnation)}
+	case t.old.cluster != "" && len(c.RequestID) > maxText:
+		return &InvalidError{Name: spec.Name, Err: fmt.Errorf("request id of %d bytes: at most %d", len(c.RequestID), maxText)}
 	}
 	places, err := t.place(&spec, c.Places, spec.Shards)
 	if err != nil {
@@ -99,7 +103,7 @@ func (UpdateStream) kind() Kind { return "update_stream" }
 func (c UpdateStream) apply(t *transition) error {
 	have := t.old.entries[c.Name.String()]
 	switch {
-	case have == nil:
+	case have == nil || c.Incarnation != "" && c.Incarnation != have.Incarnation:
 		return fmt.Errorf("catalog: update stream %s: %w", c.Name, ErrNotFound)
 	case have.Deleting:
 		return fmt.Errorf("catalog: update stream %s: %w", c.Name, ErrDeleting)
@@ -135,16 +139,21 @@ func (c UpdateStream) apply(t *transition) error {
 
 func (ReserveOffsets) kind() Kind { return "reserve_offsets" }
 
-// apply raises marks. One that is for a stream that is gone is no use to anybody
-// and is passed over.
+// apply raises marks. One of a stream that is gone, or of a shard that has moved,
+// is no use to anybody and is passed over.
 func (c ReserveOffsets) apply(t *transition) error {
 	for _, m := range c.Marks {
 		have := t.next.entries[m.Name.String()]
-		if have == nil || have.Incarnation != m.Incarnation || int(m.Shard) >= len(have.Reserved) || have.Reserved[m.Shard] >= m.UpTo {
+		switch {
+		case have == nil || have.Incarnation != m.Incarnation || int(m.Shard) >= len(have.Reserved):
+			continue
+		case have.Reserved[m.Shard] >= m.UpTo:
+			continue
+		case have.Places != nil && have.Places[m.Shard].Epoch != m.Epoch:
 			continue
 		}
 		e := *have
-		e.Reserved = append([]uint64(nil), have.Reserved...)
+		e.Reserved = slices.Clone(have.Reserved)
 		e.Reserved[m.Shard] = m.UpTo
 		t.setEntry(&e)
 	}

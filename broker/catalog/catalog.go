@@ -115,6 +115,8 @@ func Open(cfg Config) (*Catalog, error) {
 		return nil, fmt.Errorf("catalog: %s: %w, though streams' data is there: restore it from a copy", cfg.Path, ErrMissing)
 	case err != nil:
 		return nil, err
+	case st.cluster != "" || st.index != 0:
+		return nil, fmt.Errorf("catalog: %s: %w", cfg.Path, ErrOfCluster)
 	}
 	c.current.Store(st)
 	return c, nil

@@ -7,8 +7,10 @@ import (
 )
 
 // commandVersion is the version of all commands that this release knows. A command
-// that gets another meaning or another field gets another version; until all
-// brokers of a cluster know it, it is not to be proposed.
+// that gets another field or another meaning gets another version, and it is not to
+// be proposed until all brokers of the cluster know it. What a command is refused
+// for is part of its meaning: brokers that disagree about a stream's settings have
+// different streams.
 const commandVersion = 1
 
 // MaxCommandBytes is the largest encoded command.
@@ -40,14 +42,18 @@ func EncodeCommand(cmd Command, at time.Time) ([]byte, error) {
 
 // DecodeCommand reads what EncodeCommand gave. A command of a later release is an
 // *UnknownCommandError: one that is not understood to its last field must not be
-// applied. What is no command at all is a *CorruptError.
+// applied. What is no command at all is a
+// *DamagedCommandError.
 func DecodeCommand(data []byte) (cmd Command, at time.Time, err error) {
 	var env commandEnvelope
 	if err := json.Unmarshal(data, &env); err != nil {
-		return nil, time.Time{}, &CorruptError{Path: "a command", Reason: "it is not the JSON that was written", Err: err}
+		return nil, time.Time{}, &DamagedCommandError{Err: err}
 	}
 	read := commands[env.Kind]
-	if read == nil || env.Version != commandVersion {
+	switch {
+	case env.Version < 1 || len(env.Command) == 0:
+		return nil, time.Time{}, &DamagedCommandError{Err: fmt.Errorf("version is %d, kind %.40q", env.Version, env.Kind)}
+	case read == nil || env.Version > commandVersion:
 		return nil, time.Time{}, &UnknownCommandError{Kind: env.Kind, Version: env.Version}
 	}
 	if cmd, err = read(env.Command); err != nil {
@@ -56,36 +62,44 @@ func DecodeCommand(data []byte) (cmd Command, at time.Time, err error) {
 	return cmd, env.At, nil
 }
 
-var commands = make(map[Kind]func(json.RawMessage) (Command, error))
+// commands are all that this release knows.
+var commands = readers(
+	reads[FoundCluster],
+	reads[ImportStreams],
+	reads[FinishImport],
+	reads[SetSettings],
+	reads[CreateStream],
+	reads[UpdateStream],
+	reads[SealStream],
+	reads[ReportEnds],
+	reads[DeleteStream],
+	reads[ReserveOffsets],
+	reads[RegisterBroker],
+	reads[SetDraining],
+	reads[RemoveBroker],
+	reads[SetTargets],
+	reads[ReportGroup],
+	reads[BeginMove],
+	reads[FinishMove],
+	reads[CancelMove],
+)
 
-func known[C Command]() {
-	var zero C
-	commands[zero.kind()] = func(raw json.RawMessage) (Command, error) {
-		var c C
-		err := strictly(raw, &c)
-		return c, err
+func reads[C Command](raw json.RawMessage) (Command, error) {
+	var c C
+	if raw == nil {
+		return c, nil
 	}
+	err := strictly(raw, &c)
+	return c, err
 }
 
-func init() {
-	known[FoundCluster]()
-	known[ImportStreams]()
-	known[FinishImport]()
-	known[SetSettings]()
-	known[CreateStream]()
-	known[UpdateStream]()
-	known[SealStream]()
-	known[ReportEnds]()
-	known[DeleteStream]()
-	known[ReserveOffsets]()
-	known[RegisterBroker]()
-	known[SetDraining]()
-	known[RemoveBroker]()
-	known[SetTargets]()
-	known[ReportGroup]()
-	known[BeginMove]()
-	known[FinishMove]()
-	known[CancelMove]()
+func readers(all ...func(json.RawMessage) (Command, error)) map[Kind]func(json.RawMessage) (Command, error) {
+	out := make(map[Kind]func(json.RawMessage) (Command, error), len(all))
+	for _, read := range all {
+		zero, _ := read(nil) // does not fail
+		out[zero.kind()] = read
+	}
+	return out
 }
 
 // ApplyEncoded applies what EncodeCommand gave. An error means that this broker

@@ -50,8 +50,9 @@ type CreateStream struct {
 
 // UpdateStream changes a stream's settings.
 type UpdateStream struct {
-	Name   Name   `json:"name"`
-	Change Change `json:"change"`
+	Name        Name   `json:"name"`
+	Incarnation string `json:"incarnation,omitempty"` // empty: whichever lives
+	Change      Change `json:"change"`
 	// Places are who has the shards that are added. Only in a cluster.
 	Places []ShardPlace `json:"places,omitempty"`
 }
@@ -85,11 +86,14 @@ type ReserveOffsets struct {
 	Marks []Mark `json:"marks"`
 }
 
-// Mark is one shard's: it may hand out every offset below UpTo.
+// Mark is one shard's: its owner may hand out every offset below UpTo. In a cluster
+// it is passed over unless Epoch is the owner's still, so that nobody reserves for a
+// shard that has moved: look at Entry.Reserved for what came of it.
 type Mark struct {
 	Name        Name   `json:"name"`
 	Incarnation string `json:"incarnation"`
 	Shard       uint32 `json:"shard"`
+	Epoch       uint64 `json:"epoch,omitempty"`
 	UpTo        uint64 `json:"up_to"`
 }
 

@@ -13,6 +13,9 @@ var (
 	ErrLimit    = errors.New("as many streams as this broker may have")
 	// ErrMissing is returned by Open when the file had to be there and is not.
 	ErrMissing = errors.New("catalog file is missing")
+	// ErrOfCluster is returned by Open for a file of a cluster's state: changed by
+	// one broker alone, it would contradict what the others have.
+	ErrOfCluster = errors.New("it is of a broker in a cluster: start the broker as a member of it")
 
 	// ErrDeleting: the name is free again soon, retry.
 	ErrDeleting = errors.New("the stream is being deleted")
@@ -83,6 +86,19 @@ func (e *UnknownCommandError) Error() string {
 
 // Unwrap returns the detail.
 func (e *UnknownCommandError) Unwrap() error { return e.Err }
+
+// DamagedCommandError says that what should be a command is none. A broker that
+// meets one in the log of commands must stop following the cluster, like for an
+// UnknownCommandError; what it has on disk stays.
+type DamagedCommandError struct{ Err error }
+
+// Error says what is wrong with it.
+func (e *DamagedCommandError) Error() string {
+	return fmt.Sprintf("catalog: damaged command: %v: this broker cannot follow the cluster, nothing was changed or removed", e.Err)
+}
+
+// Unwrap returns what is wrong with it.
+func (e *DamagedCommandError) Unwrap() error { return e.Err }
 
 // InvalidError says what is wrong with settings. Retrying does not help.
 type InvalidError struct {

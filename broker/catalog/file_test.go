@@ -217,3 +217,10 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func writeFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -34,6 +34,9 @@ func clusterFromFile(f *fileCluster, s *State) error {
 	if f == nil {
 		f = &fileCluster{}
 	}
+	if err := f.Settings.Validate(); err != nil {
+		return err
+	}
 	s.cluster, s.index, s.version, s.importing, s.settings = f.ID, f.Index, f.Version, f.Importing, f.Settings
 	s.removed, s.buried = f.Removed, f.Buried
 	for _, b := range f.Brokers {
