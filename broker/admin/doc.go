@@ -1,5 +1,6 @@
 // Package admin is the broker's HTTP side: liveness, readiness, metrics, and the
-// calls that create, change and remove streams and show who is slow. Client is
+// calls that create, change and remove streams, show who is slow, and look after
+// the cluster. Client is
 // the typed client of it; the command line and the operator use it, so that
 // nobody needs to reach into a broker.
 //
@@ -10,7 +11,9 @@
 // /healthz, /readyz and /metrics are open. Everything under /v1 needs a bearer
 // token: reading a stream needs stream.subscribe or stream.manage on it,
 // changing it and looking at its subscriptions needs stream.manage. Lists hold
-// what the caller may see.
+// what the caller may see. The cluster is the business of the system's tenant:
+// looking at it needs stream.manage or tenant.manage on "cluster", changing it
+// tenant.manage.
 //
 // # Invariants
 //

@@ -26,6 +26,8 @@ const (
 	CodeDraining         Code = "draining"
 	CodeShardUnavailable Code = "shard_unavailable"
 	CodeStorage          Code = "storage"
+	CodeNoLeader         Code = "no_leader" // the cluster cannot agree on anything now
+	CodeRefused          Code = "refused"   // not safe as things are; the message says what has to change
 	CodeInternal         Code = "internal"
 )
 
@@ -77,13 +79,13 @@ func (c Code) status() int {
 		return http.StatusNotFound
 	case CodeInvalidRequest:
 		return http.StatusBadRequest
-	case CodeAlreadyExists:
+	case CodeAlreadyExists, CodeRefused:
 		return http.StatusConflict
 	case CodeLimitExceeded:
 		return http.StatusUnprocessableEntity
 	case CodeOverloaded:
 		return http.StatusTooManyRequests
-	case CodeDraining, CodeShardUnavailable:
+	case CodeDraining, CodeShardUnavailable, CodeNoLeader:
 		return http.StatusServiceUnavailable
 	case CodeStorage:
 		return http.StatusInsufficientStorage

@@ -34,6 +34,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("/v1/subscriptions/{id}", s.methods(map[string]handler{
 		http.MethodDelete: s.authenticated(s.endSubscription),
 	}))
+	s.clusterRoutes(mux)
 	mux.Handle("/", s.wrap(func(_ http.ResponseWriter, r *http.Request) error {
 		return notFound("no such path: %s", r.URL.Path)
 	}))

@@ -21,6 +21,8 @@ type Config struct {
 	Streams       Streams
 	Subscriptions Subscriptions
 	Authorizer    Authorizer
+	// Cluster is the broker's. Nil: it is alone.
+	Cluster Cluster
 	// Gatherer is what /metrics shows. Required.
 	Gatherer prometheus.Gatherer
 	// Readiness lists what readiness depends on. It must answer at once. Nil:

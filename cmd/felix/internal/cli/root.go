@@ -62,7 +62,7 @@ the broker's memory, and it is told exactly where to go on.`,
 	}
 	in("records", a.pubCommand(), a.subCommand())
 	in("look", a.subsCommand(), a.inspectCommand(), a.contextCommand())
-	in("broker", a.serveCommand(), a.streamCommand(), a.tokenCommand())
+	in("broker", a.serveCommand(), a.clusterCommand(), a.streamCommand(), a.tokenCommand())
 	in("try", a.devClusterCommand(), a.demoCommand(), holding(bench.NewCommand()))
 	in("program", a.versionCommand())
 	root.SetHelpCommandGroupID("program")
