@@ -2,11 +2,46 @@ package quorum
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // Group is this server's replica of one group. Everything may be called from anywhere.
-type Group struct{ id uint32 }
+type Group struct {
+	n   *Node
+	id  uint32
+	cfg GroupConfig
+	slg *slog.Logger
+
+	raft   *raft.Raft
+	log    *logStore
+	stable *stableStore
+	snaps  *snapStore
+	fsm    *fsm
+	trans  *transport
+	inbox  *inbox
+	watch  *watch
+	asked  *proposals
+	leader *leadership
+
+	beating   atomic.Bool // a heartbeat of a new term is being taken
+	snapping  atomic.Bool // a snapshot is being taken
+	snapped   time.Time   // when the node last began one; the ticker's
+	impatient impatience
+
+	members chan struct{} // holds one token: who has it changes members
+	closing chan struct{} // closed when Close begins
+	ended   chan struct{} // closed when raft has ended
+	closed  chan struct{} // closed when everything has
+	once    sync.Once
+	running sync.WaitGroup
+	runMu   sync.Mutex // orders run and the wait for running
+}
 
 // Member is one server of a group. Who is not a voter learns: it gets every entry and
 // has no say.
@@ -34,41 +69,106 @@ type State struct {
 func (g *Group) ID() uint32 { return g.id }
 
 // State is cheap.
-func (g *Group) State() State { return State{} }
+func (g *Group) State() State {
+	s := State{
+		Term: g.raft.CurrentTerm(), Applied: g.fsm.applied.Load(), Commit: g.raft.CommitIndex(), Last: g.raft.LastIndex(),
+		Voter: g.voter(), Restoring: g.fsm.busy.Load(),
+	}
+	if stuck := g.watch.stuck(); stuck != nil {
+		s.Stuck = stuck
+	}
+	leads := g.raft.State() == raft.Leader
+	s.Leading = leads && s.Stuck == nil
+	if !leads {
+		s.LastContact = g.raft.LastContact()
+	}
+	if _, id := g.raft.LeaderWithID(); id != "" && (!leads || s.Leading) {
+		var err error
+		s.Leader, err = ParseServer(string(id))
+		s.LeaderKnown = err == nil
+	}
+	return s
+}
 
 // Propose hands an entry to the group. It never waits for a disk or the network; the
 // order of calls is that of the entries. data must not be changed any more.
-func (g *Group) Propose(data []byte) *Proposal { return failed(errSkeleton) }
+func (g *Group) Propose(data []byte) *Proposal {
+	if len(data) > MaxEntryBytes {
+		return failed(fmt.Errorf("%w: %d bytes", ErrTooLarge, len(data)))
+	}
+	return g.put(func() raft.ApplyFuture { return g.raft.ApplyLog(raft.Log{Data: data}, 0) })
+}
+
+func (g *Group) put(give func() raft.ApplyFuture) *Proposal {
+	select {
+	case <-g.closing:
+		return failed(ErrClosed)
+	default:
+	}
+	if stuck := g.watch.stuck(); stuck != nil {
+		return failed(stuck)
+	}
+	if g.raft.State() != raft.Leader {
+		return failed(ErrNotLeader)
+	}
+	return g.asked.put(give)
+}
 
 // Ready returns when this server leads and its machine has applied all that earlier
 // leaders committed.
-func (g *Group) Ready(ctx context.Context) error { return errSkeleton }
+func (g *Group) Ready(ctx context.Context) error {
+	_, err := g.put(func() raft.ApplyFuture {
+		f := g.raft.Barrier(0)
+		endWith(f, g.ended)
+		return barrier{f}
+	}).Wait(ctx)
+	return err
+}
 
-// Members are those of the newest configuration, which may not be committed yet.
-func (g *Group) Members() ([]Member, error) { return nil, errSkeleton }
+// barrier is raft's future for one, whose answer is empty.
+type barrier struct{ raft.Future }
 
-// CaughtUp says, on the leader, whether a member has all but the last few entries,
-// and how many it lacks.
-func (g *Group) CaughtUp(s Server) (caughtUp bool, lag uint64) { return false, 0 }
+func (barrier) Index() uint64 { return 0 }
+func (barrier) Response() any { return nil }
 
-// AddLearner adds a member that has no say. On the leader; so are all changes of
-// members, which wait for each other and for their commit.
-func (g *Group) AddLearner(ctx context.Context, s Server) error { return errSkeleton }
+// run starts a goroutine that Close waits for. It returns false when the group has closed.
+func (g *Group) run(f func()) bool {
+	g.runMu.Lock()
+	defer g.runMu.Unlock()
+	select {
+	case <-g.ended:
+		return false
+	default:
+	}
+	g.running.Go(f)
+	return true
+}
 
-// Promote makes a learner a voter; ErrBehind as long as it has not caught up.
-func (g *Group) Promote(ctx context.Context, s Server) error { return errSkeleton }
+func (g *Group) muted() bool { return g.watch.muted() }
 
-// Demote makes a voter a learner.
-func (g *Group) Demote(ctx context.Context, s Server) error { return errSkeleton }
+func (g *Group) proposed(took time.Duration, err error) {
+	if m := g.n.cfg.Metrics.Proposed; m != nil {
+		m(g.id, took, err)
+	}
+}
 
-// Remove removes a member. A leader that removes itself ceases to lead.
-func (g *Group) Remove(ctx context.Context, s Server) error { return errSkeleton }
+// installing and installed bracket the install of a leader's snapshot.
+func (g *Group) installing(i *install) {
+	g.fsm.from.Store(&i.from)
+	g.slg.Info("installing a snapshot", "from", i.from.String(), "index", i.index)
+}
 
-// Transfer gives leadership to another voter; the zero Server: to the best one.
-func (g *Group) Transfer(ctx context.Context, s Server) error { return errSkeleton }
+func (g *Group) installed(index uint64, took time.Duration, err error) {
+	if m := g.n.cfg.Metrics.Installed; m != nil {
+		m(g.id, took, err)
+	}
+	if err != nil {
+		g.slg.Warn("snapshot was not installed; the leader tries again", "index", index, "took", took, "err", err)
+		return
+	}
+	g.slg.Info("snapshot installed", "index", index, "took", took)
+}
 
-// Snapshot takes one now, so that entries before it can go.
-func (g *Group) Snapshot(ctx context.Context) error { return errSkeleton }
-
-// Close gives leadership away and ends the replica; what is on disk stays.
-func (g *Group) Close(ctx context.Context) error { return errSkeleton }
+func (g *Group) damaged(path, reason string, err error) error {
+	return &DamagedError{Group: g.id, Path: path, Reason: reason, Err: err}
+}

@@ -1,20 +1,37 @@
 package quorum
 
-import "context"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
-// Proposal is an entry on its way. Its outcome is one of: applied (no error),
-// ErrNotLeader, ErrStuck, ErrBusy, ErrTooLarge and ErrClosed (nothing was appended), or ErrOutcomeUnknown.
-// It is known within NodeConfig.ProposeTimeout.
+// Proposal is an entry on its way. Its outcome is one of: applied (no error);
+// ErrNotLeader, ErrStuck, ErrBusy, ErrTooLarge and ErrClosed, when nothing was appended;
+// or ErrOutcomeUnknown. It is known within NodeConfig.ProposeTimeout.
 type Proposal struct {
-	done   chan struct{}
+	done  chan struct{}
+	began time.Time
+	once  sync.Once
+
 	result any
 	err    error
 }
 
 func failed(err error) *Proposal {
-	p := &Proposal{done: make(chan struct{}), err: err}
-	close(p.done)
+	p := &Proposal{done: make(chan struct{})}
+	p.finish(nil, err)
 	return p
+}
+
+// finish says what came of it; the first word counts.
+func (p *Proposal) finish(result any, err error) (first bool) {
+	p.once.Do(func() {
+		p.result, p.err = result, err
+		close(p.done)
+		first = true
+	})
+	return first
 }
 
 // Done is closed when the outcome is known.

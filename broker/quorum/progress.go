@@ -1,0 +1,55 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// progress is how far this leader knows each of its followers to be, which raft does
+// not tell.
+type progress struct {
+	mu sync.Mutex
+	of map[raft.ServerID]follower
+}
+
+type follower struct {
+	term    uint64 // of the leader that heard it
+	match   uint64
+	contact time.Time
+}
+
+func (p *progress) matched(id raft.ServerID, term, match uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.of[id]
+	if f.term != term {
+		f = follower{term: term}
+	}
+	f.match, f.contact = max(f.match, match), time.Now()
+	p.of[id] = f
+}
+
+// at is what is known of a follower in a term.
+func (p *progress) at(id raft.ServerID, term uint64) (follower, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, ok := p.of[id]
+	return f, ok && f.term == term
+}
+
+// keep forgets all followers but those of a configuration.
+func (p *progress) keep(c raft.Configuration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.of {
+		found := false
+		for _, s := range c.Servers {
+			found = found || s.ID == id
+		}
+		if !found {
+			delete(p.of, id)
+		}
+	}
+}
