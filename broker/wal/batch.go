@@ -56,8 +56,10 @@ func (l *Log) begin(o owner, size int) (*batch, error) {
 	}
 	l.mu.Lock()
 	for l.errLocked() == nil && !l.pending.empty() && len(l.pending.buf)+size > l.cfg.BatchBytes {
+		l.crowd++
 		wake(l.kick)
 		l.room.Wait()
+		l.crowd--
 	}
 	err := l.errLocked()
 	if s.forgotten {

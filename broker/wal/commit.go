@@ -37,14 +37,10 @@ func (l *Log) takeBatch(last bool) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.pending
-	if b.empty() || len(b.waiters) == 0 && !last && len(b.buf) < l.cfg.BatchBytes {
+	if b.empty() || len(b.waiters) == 0 && (l.failure != nil || !last && l.crowd == 0) {
 		return nil
 	}
-	if l.failure != nil {
-		if len(b.waiters) == 0 {
-			return nil
-		}
-	} else {
+	if l.failure == nil {
 		if b.roll {
 			l.planned = fileHeaderLen
 		}

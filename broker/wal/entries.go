@@ -27,6 +27,7 @@ type Entries struct {
 	at      []uint32 // where the entries of an append are in their batch; guarded by writing
 	stray   bool     // an append failed when a part of it was in the log; guarded by writing
 
+	appending   bool          // what is being written is not held yet, and is needed; guarded by Log.mu
 	first, last atomic.Uint64 // 0: none; changed with mu held
 
 	mu    sync.Mutex // guards what follows; never held across I/O
@@ -45,7 +46,7 @@ func newEntries(s stream) *Entries { return &Entries{stream: s, result: make(cha
 
 func (e *Entries) pins(upTo uint64) bool {
 	first := e.first.Load()
-	return !e.forgotten && first != 0 && upTo >= first
+	return !e.forgotten && (e.appending || first != 0 && upTo >= first)
 }
 
 // First is the lowest index held; 0: none.
@@ -126,6 +127,7 @@ func (e *Entries) Append(entries []Entry) error {
 			return fmt.Errorf("wal: entry %d of %s has %d bytes, over the limit of %d", entries[i].Index, e.key, size, maxItemBytes)
 		}
 	}
+	defer e.settle()
 	refs := make([]entryRef, 0, len(entries))
 	for rest := entries; len(rest) > 0; {
 		n, size := 1, entrySize(&rest[0])
@@ -150,6 +152,7 @@ func (e *Entries) write(entries []Entry, size int, refs []entryRef) ([]entryRef,
 	if err != nil {
 		return refs, err
 	}
+	e.appending = true
 	records := uint32(len(entries))
 	if e.stray { // what is held ends before these, whatever is in the log
 		b.buf = appendBound(b.buf, kindTruncateFrom, e.id, e.last.Load()+1)
@@ -173,6 +176,13 @@ func (e *Entries) write(entries []Entry, size int, refs []entryRef) ([]entryRef,
 		refs = append(refs, entryRef{file: o.file, pos: uint32(o.pos) + e.at[i], size: uint32(entrySize(&entries[i]))})
 	}
 	return refs, nil
+}
+
+// settle ends an append.
+func (e *Entries) settle() {
+	e.l.mu.Lock()
+	e.appending = false
+	e.l.mu.Unlock()
 }
 
 // keep shows entries that are durable.

@@ -26,8 +26,8 @@ type file struct {
 
 func (f *file) close() {
 	_ = f.f.Close() // what matters was flushed before, or the log is poisoned
-	if f.w != nil && f.w != f.f {
-		_ = f.w.Close()
+	if f.w != nil {
+		_ = f.w.Close() // again, if it is the same
 	}
 }
 

@@ -108,7 +108,13 @@ func (j *Journal) Forget() {
 func (j *Journal) Replay(f func(from, next uint64, data []byte) error) error {
 	l := j.l
 	l.mu.Lock()
-	found, live, released := j.found, j.live, j.released
+	live, released := j.live, j.released
+	var found []foundAt
+	for _, at := range j.found {
+		if j.pins(at.file.pins[j]) { // otherwise the file may be dropped at any moment
+			found = append(found, at)
+		}
+	}
 	l.mu.Unlock()
 	if live {
 		var err error

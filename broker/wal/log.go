@@ -29,6 +29,7 @@ type Log struct {
 	lastID   uint32
 	files    []*file // oldest first; the last is where the committer writes
 	spares   []spare
+	crowd    int    // how many wait for room
 	pending  *batch // what the next commit writes
 	unused   *batch // the buffer that is not pending and not being written
 	planned  int64  // where pending begins in the file that it will be written to

@@ -213,8 +213,9 @@ func (l *Log) takeLocked(known ids, f *file, r *record) error {
 	case *Entries:
 		switch r.kind {
 		case kindEntry:
+			err := o.recoveredLocked(r.a, entryRef{file: f, pos: uint32(r.pos), size: uint32(r.size)})
 			f.pinLocked(o, r.a)
-			return o.recoveredLocked(r.a, entryRef{file: f, pos: uint32(r.pos), size: uint32(r.size)})
+			return err
 		case kindTruncateFrom:
 			o.removeFromLocked(r.a)
 			return nil

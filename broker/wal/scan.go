@@ -128,7 +128,7 @@ func (s *scanner) later() (bool, error) {
 	return false, nil
 }
 
-// found resolves the ids of one file's records, as scanning goes on.
+// ids resolves the ids of one file's records, as scanning goes on.
 type ids map[uint32]owner
 
 var errUnknownID = errors.New("a record's id was not declared")
