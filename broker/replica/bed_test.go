@@ -212,10 +212,10 @@ func (k *node) run(g *Group) {
 		if g.ctx.Err() == nil {
 			k.applied = at + 1
 		}
-		if e.by == k && e.done != nil {
+		if done := b.entries[at].done; e.by == k && done != nil {
 			b.entries[at].done = nil
-			e.done.result = got
-			close(e.done.done)
+			done.result = got
+			close(done.done)
 		}
 		b.cond.Broadcast()
 		b.mu.Unlock()
