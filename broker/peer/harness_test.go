@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -135,4 +136,32 @@ func eventually(t *testing.T, what string, ok func() bool) {
 			t.Fatal("not within time: " + what)
 		}
 	}
+}
+
+func count(t *Transport) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.conns) + t.incoming + len(t.by) + len(t.greeting)
+}
+
+func connsOf(t *Transport) (conns []*Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.conns {
+		conns = append(conns, c)
+	}
+	return conns
+}
+
+// wantEnd waits for the other side to close, and gives what it said before.
+func wantEnd(t *testing.T, c net.Conn) []byte {
+	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(c)
+	if isTimeout(err) {
+		t.Error("the connection stays open")
+	}
+	return text
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"felix.dev/felix/broker/peer/pki"
@@ -87,17 +88,21 @@ const noProtocolAlert = tls.AlertError(120) // no_application_protocol
 // classify wraps what went wrong before a connection was open in the error that
 // says what it means.
 func classify(err error) error {
-	var (
-		alert  tls.AlertError
-		record tls.RecordHeaderError
-	)
+	var record tls.RecordHeaderError
 	switch {
 	case errors.Is(err, ErrCertificate), errors.Is(err, ErrProtocol), errors.Is(err, ErrUnreachable):
 		return err
-	case errors.As(err, &alert) && slices.Contains(certificateAlerts, alert):
+	case slices.ContainsFunc(certificateAlerts, func(a tls.AlertError) bool { return alerted(err, a) }):
 		return fmt.Errorf("%w: the other side says: %w", ErrCertificate, err)
-	case errors.As(err, &alert) && alert == noProtocolAlert, errors.As(err, &record):
+	case alerted(err, noProtocolAlert), errors.As(err, &record):
 		return fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// alerted says whether the other side ended TLS with an alert. Package tls does not
+// export the type of those that come over TCP, but it says the same of both.
+func alerted(err error, alert tls.AlertError) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" && op.Err != nil && op.Err.Error() == alert.Error()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -109,7 +110,7 @@ func (t *Transport) Close() error {
 	t.mu.Lock()
 	first := !t.closed
 	t.closed = true
-	greeting := t.greeting
+	greeting := slices.Clone(t.greeting)
 	conns := make([]*Conn, 0, len(t.conns))
 	for c := range t.conns {
 		conns = append(conns, c)
