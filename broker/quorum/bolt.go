@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"time"
@@ -18,7 +19,10 @@ type boltValues struct{ store *raftboltdb.BoltStore }
 var errPanic = errors.New("bolt gave up")
 
 // openBolt opens or makes the file.
-func openBolt(path string) (values, error) {
+func openBolt(path string) (StateStore, error) {
+	if err := sound(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	var b boltValues
 	err := guarded(func() (err error) {
 		b.store, err = raftboltdb.New(raftboltdb.Options{

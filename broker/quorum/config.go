@@ -25,10 +25,9 @@ type Timings struct {
 // NodeConfig says who a node is and what its groups are kept with.
 type NodeConfig struct {
 	Self Server
-	// Dir holds a directory for each group. It is made if it is missing. It must be a
-	// real directory, for bolt's files are there as well.
+	// Dir holds a directory for each group. It is made if it is missing.
 	Dir  string
-	FS   vfs.FS          // for all files but bolt's; nil: vfs.OS
+	FS   vfs.FS          // for all files but bolt's, which are the system's; nil: vfs.OS
 	WAL  *wal.Log        // holds the groups' entries; its owner closes it after the node
 	Peer *peer.Transport // NewNode handles KindRaft on it, so it comes before Serve; its owner closes it after the node
 
@@ -44,6 +43,10 @@ type NodeConfig struct {
 	// TrailingBytes of entries are kept behind a snapshot for followers that are a
 	// little behind [8 MiB].
 	TrailingBytes int64
+
+	// State opens a group's term and vote (nil: a bolt file). Tests whose FS is not
+	// the system's have theirs, see FileState.
+	State func(path string) (StateStore, error)
 
 	Metrics Metrics
 	Log     *slog.Logger // nil: nothing is logged
@@ -106,6 +109,9 @@ func (c *NodeConfig) setDefaults() {
 	def(&c.TrailingBytes, 8<<20)
 	if c.FS == nil {
 		c.FS = vfs.OS
+	}
+	if c.State == nil {
+		c.State = openBolt
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -21,9 +21,8 @@ type Node struct {
 	cfg    NodeConfig
 	self   string
 	dialer dialer
-	// entriesOf and valuesAt open a group's log and its state store.
+	// entriesOf opens a group's log.
 	entriesOf func(key string) (entries, error)
-	valuesAt  func(path string) (values, error)
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -65,7 +64,7 @@ func NewNode(cfg NodeConfig) (*Node, error) {
 		return nil, err
 	}
 	log := cfg.WAL
-	n := newNode(cfg, cfg.Peer, func(key string) (entries, error) { return log.Entries(key) }, openBolt)
+	n := newNode(cfg, cfg.Peer, func(key string) (entries, error) { return log.Entries(key) })
 	if err := n.start(); err != nil {
 		return nil, err
 	}
@@ -73,10 +72,10 @@ func NewNode(cfg NodeConfig) (*Node, error) {
 	return n, nil
 }
 
-func newNode(cfg NodeConfig, d dialer, entriesOf func(string) (entries, error), valuesAt func(string) (values, error)) *Node {
+func newNode(cfg NodeConfig, d dialer, entriesOf func(string) (entries, error)) *Node {
 	cfg.setDefaults()
 	n := &Node{
-		cfg: cfg, self: cfg.Self.String(), dialer: d, entriesOf: entriesOf, valuesAt: valuesAt,
+		cfg: cfg, self: cfg.Self.String(), dialer: d, entriesOf: entriesOf,
 		heard:  heard{open: map[Server]int{}, lost: map[Server]time.Time{}},
 		groups: map[uint32]*Group{}, links: map[Server]*link{}, conns: map[net.Conn]struct{}{},
 	}

@@ -134,14 +134,14 @@ func (g *Group) openStores() (manifest []byte, err error) {
 // openState opens the state store. It must be there if anything else is: without it
 // this server may have forgotten whom it voted for.
 func (g *Group) openState(path string, other bool) (*stableStore, error) {
-	err := sound(path)
+	_, err := g.n.cfg.FS.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && other:
 		return nil, g.damaged(path, "it is missing", nil)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, g.damaged(path, "state store", err)
+		return nil, fmt.Errorf("quorum: group %d: %w", g.id, err)
 	}
-	store, err := g.n.valuesAt(path)
+	store, err := g.n.cfg.State(path)
 	if err != nil {
 		return nil, g.damaged(path, "state store", err)
 	}

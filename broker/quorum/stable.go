@@ -11,9 +11,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// values is a durable store of a few small values: a bolt file, but for tests.
-type values interface {
-	Get(key string) ([]byte, error) // nil: there is none
+// StateStore is a durable store of a few small values.
+type StateStore interface {
+	// Get returns nil if there is no such value.
+	Get(key string) ([]byte, error)
+	// Set returns nil when the value is durable.
 	Set(key string, value []byte) error
 	Close() error
 }
@@ -23,7 +25,7 @@ type values interface {
 // raft's habit of writing the term it has costs nothing.
 type stableStore struct {
 	g     *Group
-	store values
+	store StateStore
 
 	mu     sync.Mutex // held while the store writes
 	cached map[string][]byte
@@ -45,7 +47,7 @@ const (
 var errNotFound = errors.New("not found")
 
 // openStable reads all values and checks whose they are; a store without any becomes self's.
-func openStable(g *Group, store values, path string) (*stableStore, error) {
+func openStable(g *Group, store StateStore, path string) (*stableStore, error) {
 	s := &stableStore{g: g, store: store, cached: map[string][]byte{}, closed: make(chan struct{})}
 	for _, key := range []string{keyServer, keyTerm, keyVoteTerm, keyVoted} {
 		sealed, err := store.Get(key)
