@@ -45,6 +45,12 @@ func SpecOf(s catalog.StreamSpec) StreamSpec {
 	}
 }
 
+// SetPlace notes who has the shard, as a cluster's catalog has it. Who leads a group
+// is not the catalog's to know.
+func (s *Shard) SetPlace(p catalog.ShardPlace) {
+	s.Group, s.Owner, s.Moving = p.Group, p.Owner, p.Moving
+}
+
 // CatalogChange is the change as the catalog has it.
 func (c StreamChange) CatalogChange() catalog.Change {
 	out := catalog.Change{Shards: c.Shards, TailBytes: c.TailBytes}

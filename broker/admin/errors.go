@@ -126,6 +126,9 @@ func toError(err error) *Error {
 		}
 		return out
 	}
+	if e, ok := passing(err); ok {
+		return e
+	}
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
 		return notFound("%v", err)
@@ -140,6 +143,25 @@ func toError(err error) *Error {
 		}
 	}
 	return &Error{Code: CodeInternal, Retry: RetryOutcomeUnknown, Message: "internal error, see the broker's log"}
+}
+
+// soonMS is how long a caller should leave alone what is over soon.
+const soonMS = 500
+
+// passing is what another attempt will get past: a name that is being deleted, a
+// placement that others were quicker to change.
+func passing(err error) (*Error, bool) {
+	for reason, is := range map[string]error{
+		"deleting": catalog.ErrDeleting, "importing": catalog.ErrImporting,
+		"placement": catalog.ErrPlacement, "stale": catalog.ErrStale,
+	} {
+		if errors.Is(err, is) {
+			return &Error{
+				Code: CodeRefused, Retry: RetryAfter, Message: err.Error(), Detail: &Detail{Reason: reason, RetryAfterMS: soonMS},
+			}, true
+		}
+	}
+	return nil, false
 }
 
 // write sends the error as the answer.

@@ -28,6 +28,8 @@ func TestErrorsOfTheBroker(t *testing.T) {
 		{"not found", fmt.Errorf("x: %w", catalog.ErrNotFound), 404, Error{Code: CodeNotFound, Retry: RetryFatal}},
 		{"exists", catalog.ErrExists, 409, Error{Code: CodeAlreadyExists, Retry: RetryFatal}},
 		{"limit", catalog.ErrLimit, 422, Error{Code: CodeLimitExceeded, Retry: RetryFatal}},
+		{"deleting", fmt.Errorf("x: %w", catalog.ErrDeleting), 409, Error{Code: CodeRefused, Retry: RetryAfter, Detail: &Detail{Reason: "deleting", RetryAfterMS: 500}}},
+		{"stale", fmt.Errorf("x: %w", catalog.ErrStale), 409, Error{Code: CodeRefused, Retry: RetryAfter, Detail: &Detail{Reason: "stale", RetryAfterMS: 500}}},
 		{"disk full", &catalog.WriteError{Err: syscall.ENOSPC}, 507, Error{Code: CodeStorage, Retry: RetryAfter, Detail: &Detail{Reason: "disk_full", RetryAfterMS: 5000}}},
 		{"read only", &catalog.WriteError{Err: syscall.EROFS}, 507, Error{Code: CodeStorage, Retry: RetryAfter, Detail: &Detail{Reason: "read_only", RetryAfterMS: 5000}}},
 		{"disk", &catalog.WriteError{Err: syscall.EIO}, 507, Error{Code: CodeStorage, Retry: RetryAfter, Detail: &Detail{RetryAfterMS: 5000}}},

@@ -55,7 +55,7 @@ type StreamSpec struct {
 	Name
 
 	Shards     uint32    `json:"shards,omitempty"`     // 0: 1
-	Durability string    `json:"durability,omitempty"` // Memory, Durable; empty: Durable
+	Durability string    `json:"durability,omitempty"` // Memory, Durable, and in a cluster Quorum; empty: Durable
 	Routing    string    `json:"routing,omitempty"`    // modulo, jump_hash; empty: modulo
 	Retention  Retention `json:"retention,omitzero"`
 	Queue      Queue     `json:"queue,omitzero"`
@@ -88,6 +88,12 @@ type Shard struct {
 	LogBytes      int64  `json:"log_bytes"`
 	TailBytes     int64  `json:"tail_bytes"`
 	Subscriptions int    `json:"subscriptions"`
+	// Who has the shard, in a cluster: a quorum group, and the broker that leads it as
+	// far as that is known; or one owner, and the broker that it is being moved to.
+	Group  uint32 `json:"group,omitempty"`
+	Leader string `json:"leader,omitempty"`
+	Owner  string `json:"owner,omitempty"`
+	Moving string `json:"moving,omitempty"`
 	// Error says why the shard cannot be written or read on, and what to do about it;
 	// empty: it can. Detail is what the error was that the broker met.
 	Error  string `json:"error,omitempty"`

@@ -32,7 +32,9 @@ func (a *app) streamCreate() *cobra.Command {
 		Long: `Create a stream. It may be repeated: a stream that is there already with the same settings is a success.
 
 A Durable stream is on disk, and what was acknowledged survives kill -9 and power loss. A Memory
-stream keeps its newest records in memory and loses them with the broker.`,
+stream keeps its newest records in memory and loses them with the broker. In a cluster, a Quorum
+stream is on the disks of several brokers: what was acknowledged survives the loss of any minority
+of them, and publishing goes on without them.`,
 		Example: `  felix stream create orders
   felix stream create shop/orders --shards 4 --retain-age 168h
   felix stream create ticks --durability Memory --tail-bytes 128MiB`,

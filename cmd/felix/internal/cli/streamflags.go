@@ -45,13 +45,13 @@ var settableFlags = []string{flagShards, flagMaxBytes, flagMaxAge, flagEntries, 
 func newStreamFlags(cmd *cobra.Command, create bool) *streamFlags {
 	s := &streamFlags{
 		set:        cmd.Flags(),
-		durability: newChoice(string(catalog.Durable), string(catalog.Memory)),
+		durability: newChoice(string(catalog.Durable), string(catalog.Memory), string(catalog.Quorum)),
 		routing:    newChoice("modulo", "jump_hash"),
 		onFull:     newChoice(string(catalog.DropNew), string(catalog.CatchUp), string(catalog.Block)),
 		fsync:      newChoice(string(catalog.FsyncAlways), string(catalog.FsyncInterval)),
 	}
 	if create {
-		s.durability.register(cmd, "durability", "", "where records are: on disk, or in the broker's memory")
+		s.durability.register(cmd, "durability", "", "where records are: on the disk of one broker, in its memory, or on the disks of a majority of several (in a cluster)")
 		s.routing.register(cmd, "routing", "", "how keys are spread over shards")
 	}
 	s.set.Uint32Var(&s.shards, flagShards, 1, "number of shards, each an ordered log of its own; may only grow")

@@ -22,6 +22,10 @@ func TestStreamSpec(t *testing.T) {
 			want: admin.StreamSpec{Name: name, Shards: 1, Durability: "Durable", Routing: "modulo"},
 		},
 		{
+			name: "on several brokers", args: []string{"--durability=quorum"},
+			want: admin.StreamSpec{Name: name, Shards: 1, Durability: "Quorum", Routing: "modulo"},
+		},
+		{
 			name: "everything",
 			args: []string{
 				"--shards=4", "--durability=memory", "--routing=jump_hash", "--retain-bytes=1GiB", "--retain-age=24h", "--queue-entries=7",

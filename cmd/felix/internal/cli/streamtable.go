@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"felix.dev/felix/broker/admin"
@@ -42,7 +43,7 @@ func describeStream(w io.Writer, s admin.Stream) error {
 	about.Row("retention", retention(s.Spec.Retention))
 	about.Row("reader's queue", queue(s.Spec.Queue))
 	about.Row("tail in memory", sizeOrDefault(s.Spec.TailBytes))
-	if s.Spec.Durability != string(catalog.Memory) {
+	if s.Spec.Durability == string(catalog.Durable) {
 		about.Row("fsync", fsync(s.Spec.Fsync))
 	}
 	about.Row("created", fmt.Sprintf("%s (%s ago)", s.CreatedAt.Format(time.RFC3339), age(s.CreatedAt)))
@@ -50,15 +51,31 @@ func describeStream(w io.Writer, s admin.Stream) error {
 	if err := about.Write(w); err != nil {
 		return err
 	}
-	shards := term.NewTable(">SHARD", ">OLDEST", ">NEXT", ">RECORDS", ">LOG", ">TAIL", ">READERS", "?PROBLEM")
+	shards := term.NewTable(">SHARD", "?GROUP", "?LEADER", "?OWNER", ">OLDEST", ">NEXT", ">RECORDS", ">LOG", ">TAIL", ">READERS", "?PROBLEM")
 	for _, sh := range s.Shards {
-		shards.Row(sh.Shard, sh.OldestOffset, sh.NextOffset, sh.NextOffset-min(sh.OldestOffset, sh.NextOffset),
+		shards.Row(sh.Shard, groupOf(&sh), sh.Leader, ownerOf(&sh), sh.OldestOffset, sh.NextOffset, sh.NextOffset-min(sh.OldestOffset, sh.NextOffset),
 			term.Bytes(uint64(max(sh.LogBytes, 0))), term.Bytes(uint64(max(sh.TailBytes, 0))), sh.Subscriptions, problemOf(&sh))
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
 	return shards.Write(w)
+}
+
+// groupOf is the quorum group that carries a shard, if one does.
+func groupOf(s *admin.Shard) string {
+	if s.Group == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(s.Group), 10)
+}
+
+// ownerOf is the only broker that has a shard, and where the shard is going.
+func ownerOf(s *admin.Shard) string {
+	if s.Moving == "" {
+		return s.Owner
+	}
+	return fmt.Sprintf("%s, moving to %s", s.Owner, s.Moving)
 }
 
 // problemOf is what is wrong with a shard, what to do, and what the broker met.
