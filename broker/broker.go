@@ -14,6 +14,7 @@ import (
 	"felix.dev/felix/broker/egress"
 	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/server"
+	"felix.dev/felix/broker/wal"
 )
 
 // Broker is a running broker.
@@ -31,6 +32,8 @@ type Broker struct {
 	streams  *directory
 	changes  changes
 	alone    *streams // nil in a cluster
+	member   *member  // nil outside of one
+	wal      *wal.Log // nil: no data directory
 	engine   *egress.Engine
 	server   *server.Server
 

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -39,6 +40,10 @@ type Cluster struct {
 	Heartbeat Duration `json:"heartbeat,omitzero"`
 	Election  Duration `json:"election,omitzero"`
 	Lease     Duration `json:"lease,omitzero"`
+
+	// DialNet makes the connections to other brokers, below TLS; nil: TCP. Tests put
+	// faults there.
+	DialNet func(ctx context.Context, addr string) (net.Conn, error) `json:"-"`
 }
 
 const (

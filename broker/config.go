@@ -57,6 +57,8 @@ type Config struct {
 
 	// FS is where the logs of streams are; nil: on the disk, like everything else.
 	FS vfs.FS `json:"-"`
+	// Now is the clock of records, of retention and of who is a member; nil: time.Now.
+	Now func() time.Time `json:"-"`
 	// Log; nil: none. Registry is where metrics are registered and what /metrics
 	// shows; nil: one of the broker's own. Version and Revision are shown there.
 	Log               *slog.Logger         `json:"-"`

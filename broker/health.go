@@ -68,6 +68,13 @@ func (h *health) damage(err error, closed bool) {
 	}
 }
 
+// repaired forgets damage that is gone.
+func (h *health) repaired() {
+	h.mu.Lock()
+	h.damaged = nil
+	h.mu.Unlock()
+}
+
 // problem is what an operator should look at; nil: nothing that is known here.
 func (h *health) problem() *problem {
 	if r := h.refused.Load(); r != nil {

@@ -25,6 +25,7 @@ type opener struct {
 	log      *slog.Logger
 	fs       vfs.FS // of the logs
 	metrics  *metrics.Metrics
+	now      func() time.Time // nil: time.Now
 	// reserve makes sure that a memory shard's offsets are never used again.
 	reserve func(n catalog.Name, shard uint32, upTo uint64) (mark uint64, err error)
 }
@@ -87,6 +88,7 @@ func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, erro
 			case recovery.ReadOnly != nil: // the first publish tries again
 				k.health.refusedWrite(recovery.ReadOnly)
 			}
+			k.segments = l
 			return watchedLog{stream.Segments(l), k.health}, nil
 		}
 	}
@@ -101,7 +103,7 @@ func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, erro
 func (o *opener) shardConfig(e *catalog.Entry, i int, fresh bool, h *health) stream.Config {
 	spec := &e.Spec
 	cfg := o.defaults
-	cfg.Name, cfg.Shard = nameOf(spec.Name), uint32(i)
+	cfg.Name, cfg.Shard, cfg.Now = nameOf(spec.Name), uint32(i), o.now
 	cfg.TailBytes = cmp.Or(spec.TailBytes, cfg.TailBytes)
 	cfg.Queue.Entries = cmp.Or(spec.Queue.Entries, cfg.Queue.Entries)
 	cfg.Queue.Bytes = cmp.Or(spec.Queue.Bytes, cfg.Queue.Bytes)
@@ -137,7 +139,7 @@ func (o *opener) logConfig(e *catalog.Entry, i int) (seglog.Config, error) {
 	spec := &e.Spec
 	cfg := seglog.Config{
 		FS: o.fs, Dir: shardDir(o.dataDir, e, i), SegmentBytes: o.cfg.SegmentBytes, Prefill: true,
-		First: e.FirstOffsets[i], MaxAge: spec.Retention.MaxAge, Log: o.log,
+		First: e.FirstOffsets[i], MaxAge: spec.Retention.MaxAge, Now: o.now, Log: o.log,
 	}
 	if spec.Retention.MaxBytes > 0 {
 		cfg.MaxBytes = perShard(spec.Retention.MaxBytes, spec.Shards)

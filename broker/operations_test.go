@@ -31,6 +31,9 @@ func settings(v reflect.Value, prefix string, yield func(name string, v reflect.
 		case name == "-":
 		case f.Kind() == reflect.Struct:
 			settings(f, prefix+name+".", yield)
+		case f.Kind() == reflect.Pointer:
+			yield(prefix+name, f)
+			settings(f.Elem(), prefix+name+".", yield)
 		default:
 			yield(prefix+name, f)
 		}
@@ -51,7 +54,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 		defaults[row[1]] = strings.Trim(row[2], "`")
 	}
 	var known []string
-	settings(reflect.ValueOf(Config{}.Effective()), "", func(name string, v reflect.Value) {
+	settings(reflect.ValueOf(Config{Cluster: new(Cluster)}.Effective()), "", func(name string, v reflect.Value) {
 		known = append(known, name)
 		b, err := yaml.Marshal(v.Interface())
 		if err != nil {

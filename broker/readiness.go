@@ -29,7 +29,11 @@ func (b *Broker) readiness(context.Context) []admin.Check {
 		}
 		streams.Message = strings.Join(slices.Clip(problems[:min(show, len(problems))]), "; ") + more
 	}
-	return []admin.Check{serving, streams, b.certificateCheck(time.Now()), b.keysCheck()}
+	checks := []admin.Check{serving, streams, b.certificateCheck(time.Now()), b.keysCheck()}
+	if b.member != nil {
+		checks = append(checks, b.member.check())
+	}
+	return checks
 }
 
 // keysCheck says which key files cannot be used: their last good keys stay in force,

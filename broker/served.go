@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"felix.dev/felix/broker/catalog"
+	"felix.dev/felix/broker/seglog"
 	"felix.dev/felix/broker/stream"
 )
 
@@ -33,6 +34,7 @@ type openShard struct {
 	*stream.Shard
 	health   *health
 	openedAt uint64
+	segments *seglog.Log // nil: a memory shard, or a replica
 }
 
 // counted is what was committed, and what subscriptions were not sent.

@@ -30,6 +30,9 @@ func (b *Broker) stop(ctx context.Context) error {
 	if b.alone != nil {
 		errs = append(errs, b.alone.beginShutdown(ctx))
 	}
+	if b.member != nil {
+		errs = append(errs, b.member.beginShutdown(ctx))
+	}
 	if b.server != nil {
 		b.server.Close(ctx)
 	}
@@ -38,6 +41,12 @@ func (b *Broker) stop(ctx context.Context) error {
 	}
 	if b.alone != nil {
 		errs = append(errs, b.alone.finishShutdown())
+	}
+	if b.member != nil {
+		errs = append(errs, b.member.finishShutdown(ctx))
+	}
+	if b.wal != nil {
+		errs = append(errs, b.wal.Close())
 	}
 	b.stopAdmin()
 	return errors.Join(errs...)

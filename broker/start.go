@@ -35,7 +35,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	}
 	b := &Broker{cfg: cfg, log: cfg.Log, down: make(chan struct{}), failed: make(chan struct{}), stopAdmin: func() {}}
 	for _, step := range []func(context.Context) error{
-		b.openData, b.openMetrics, b.openAuth, b.openCertificate, b.openStreams, b.openServer, b.openAdmin,
+		b.openData, b.openMetrics, b.openAuth, b.openCertificate, b.openWAL, b.openStreams, b.openServer, b.openAdmin,
 	} {
 		if err := step(ctx); err != nil {
 			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(cfg.ShutdownTimeout))
@@ -97,6 +97,9 @@ func (b *Broker) openAuth(context.Context) error {
 }
 
 func (b *Broker) openStreams(ctx context.Context) error {
+	if b.cfg.Cluster != nil {
+		return b.openMember(ctx)
+	}
 	cfg := catalog.Config{InMemory: b.cfg.DataDir == "", MaxStreams: b.cfg.Limits.MaxStreams}
 	if !cfg.InMemory {
 		cfg.Path = b.cfg.path(catalogName)
@@ -117,7 +120,7 @@ func (b *Broker) openStreams(ctx context.Context) error {
 	}
 	b.alone = openStreams(&opener{
 		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, fs: b.cfg.FS,
-		metrics: b.metrics, reserve: c.Reserve,
+		metrics: b.metrics, reserve: c.Reserve, now: b.cfg.Now,
 	}, c, b.log)
 	b.streams, b.changes = b.alone.directory, b.alone
 	if b.cfg.Dev {
