@@ -87,8 +87,11 @@ func stepIn(v view) step {
 			continue
 		}
 		if m, in := memberOf(v.members, s); in {
-			if ok, lag := v.caughtUp(s); !m.Voter && !ok && v.up(node) {
-				return step{stepWait, s, fmt.Sprintf("%s catches up: %d entries to go", node, lag)}
+			if ok, lag := v.caughtUp(s); !m.Voter && !ok {
+				waiting = step{stepWait, s, fmt.Sprintf("%s catches up: %d entries to go", node, lag)}
+				if v.up(node) {
+					return waiting
+				}
 			}
 			continue
 		}

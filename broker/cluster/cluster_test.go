@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"testing"
+
+	"felix.dev/felix/broker/catalog"
+)
+
+func TestFoundAlone(t *testing.T) {
+	w := newTown(t)
+	a := w.found(1)[0]
+	st := a.cluster.State()
+	if st.Cluster() == "" || len(st.Brokers()) != 1 || st.Settings().Groups != 3 {
+		t.Errorf("got %q, %v, %v", st.Cluster(), st.Brokers(), st.Settings())
+	}
+	if n := a.machines.groups(); n != 3 {
+		t.Errorf("got %d groups", n)
+	}
+	a.stop()
+	a.must() // and nothing needs to be said any more
+	if again := a.cluster.State(); again.Cluster() != st.Cluster() || again.Version() < st.Version() {
+		t.Errorf("after a restart: cluster %q, version %d", again.Cluster(), again.Version())
+	}
+	w.whole(a)
+}
+
+func TestOneBrokerBecomesThreeAndFive(t *testing.T) {
+	w := newTown(t)
+	all := w.found(3)
+	for range 10 {
+		for group := range uint32(3) {
+			if err := add(t.Context(), all, group+1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, node := range []string{"d", "e"} {
+		all = append(all, w.house(node).must(joins(all[1], all[2])))
+	}
+	w.whole(all...)
+	for group := range uint32(3) {
+		w.until("every replica has what was counted", func() error {
+			for _, h := range all {
+				if n := h.machines.sum(group + 1); n != 10 && n != -1 {
+					return errAt(h, "has counted %d", n)
+				}
+			}
+			return nil
+		})
+	}
+	s := all[4].cluster.Status(t.Context())
+	voters := 0
+	for _, b := range s.Brokers {
+		if b.Holds.Voter {
+			voters++
+		}
+	}
+	if voters != 5 {
+		t.Errorf("%d brokers vote on the catalog", voters)
+	}
+	if g, ok := s.Groups[0], s.Groups[0].ID == catalog.MetadataGroup; !ok || len(g.Members) != 5 {
+		t.Errorf("got %+v", g)
+	}
+}

@@ -1,0 +1,382 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"felix.dev/felix/broker/catalog"
+	"felix.dev/felix/broker/peer"
+	"felix.dev/felix/broker/peer/faultnet"
+	"felix.dev/felix/broker/peer/pki"
+	"felix.dev/felix/broker/quorum"
+	"felix.dev/felix/broker/vfs"
+	"felix.dev/felix/broker/wal"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+// town is where brokers of a test live: a network, a CA and stable names.
+type town struct {
+	t     *testing.T
+	net   *faultnet.Network
+	certs string
+
+	mu    sync.Mutex
+	names map[string]string // address by stable name
+}
+
+func newTown(t *testing.T) *town {
+	t.Helper()
+	w := &town{t: t, net: faultnet.New(t, 0), certs: t.TempDir(), names: make(map[string]string)}
+	if err := pki.CreateCA(w.certs, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// dial knows the stable names, which it looks up each time, as a resolver does.
+func (w *town) dial(node string) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, addr string) (net.Conn, error) {
+		w.mu.Lock()
+		if at, ok := w.names[addr]; ok {
+			addr = at
+		}
+		w.mu.Unlock()
+		return w.net.Node(node).Dial(ctx, addr)
+	}
+}
+
+// house is a broker's place: its data directory outlives the broker.
+type house struct {
+	w        *town
+	node     string
+	instance string
+	dir      string
+	numbered bool // it registers its number instead of its name
+
+	cluster  *Cluster
+	machines *machines
+	stop     func()
+}
+
+func (w *town) house(node string) *house {
+	return &house{w: w, node: node, instance: newInstance(), dir: w.t.TempDir()}
+}
+
+func newInstance() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// wipe empties the data directory.
+func (h *house) wipe() {
+	h.instance, h.dir = newInstance(), h.w.t.TempDir()
+}
+
+func (h *house) name() string { return h.node + ".test:1" }
+
+// open makes the broker, without starting it.
+func (h *house) open(change ...func(*Config)) error {
+	t := h.w.t
+	t.Helper()
+	certs := filepath.Join(t.TempDir(), "certs")
+	if err := pki.Issue(h.w.certs, certs, h.node, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := pki.Open(pki.In(certs), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	book, err := OpenBook(vfs.OS, h.dir)
+	if err != nil {
+		return err
+	}
+	log := testLog(t, h.node)
+	tr, err := peer.Listen(t.Context(), peer.Config{
+		NodeID: h.node, Listen: "127.0.0.1:0", Certificate: files.Certificate, CAs: files.CAs, Cluster: book.Cluster, Resolve: book.Resolve,
+		DialNet: h.w.dial(h.node), Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := tr.Addr().String()
+	h.w.net.Node(h.node).SetAddr(addr)
+	h.w.mu.Lock()
+	h.w.names[h.name()] = addr
+	h.w.mu.Unlock()
+	l, _, err := wal.Open(wal.Config{Dir: filepath.Join(h.dir, "wal"), FileBytes: 1 << 20, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := quorum.Server{Node: h.node, Instance: h.instance}
+	node, err := quorum.NewNode(quorum.NodeConfig{
+		Self: self, Dir: filepath.Join(h.dir, "groups"), WAL: l, Peer: tr, Log: log,
+		Timings: quorum.Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Millisecond, Lease: 125 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.machines = &machines{by: make(map[uint32]*sum)}
+	cfg := Config{
+		Self: self, Broker: catalog.Broker{Peer: h.name()}, Book: book, Settings: catalog.Settings{Groups: 3}, Peer: tr, Node: node,
+		NewMachine: h.machines.make, Stopped: h.machines.stopped, Log: log,
+		Timings: Timings{
+			Exchange: 400 * time.Millisecond, Retry: 100 * time.Millisecond, Call: time.Second, Change: 5 * time.Second, Settle: 500 * time.Millisecond,
+		},
+	}
+	if h.numbered {
+		cfg.Broker.Peer = addr
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	var once sync.Once
+	h.stop = func() {
+		once.Do(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			var errs []error
+			if h.cluster != nil {
+				errs = append(errs, h.cluster.Close(ctx))
+			}
+			errs = append(errs, node.Close(ctx), tr.Close(), l.Close())
+			if err := errors.Join(errs...); err != nil {
+				t.Errorf("%s: close: %v", h.node, err)
+			}
+		})
+	}
+	t.Cleanup(h.stop)
+	if h.cluster, err = New(cfg); err != nil {
+		h.cluster = nil
+		h.stop()
+		return err
+	}
+	tr.Serve()
+	return nil
+}
+
+// start opens the broker and starts it, within a time.
+func (h *house) start(within time.Duration, change ...func(*Config)) error {
+	h.w.t.Helper()
+	if err := h.open(change...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(h.w.t.Context(), within)
+	defer cancel()
+	return h.cluster.Start(ctx)
+}
+
+func founds(c *Config) { c.Found = true }
+
+func joins(others ...*house) func(*Config) {
+	return func(c *Config) {
+		for _, h := range others {
+			c.Join = append(c.Join, h.name())
+		}
+	}
+}
+
+// must start a broker.
+func (h *house) must(change ...func(*Config)) *house {
+	h.w.t.Helper()
+	if err := h.start(patience, change...); err != nil {
+		h.w.t.Fatalf("%s: %v", h.node, err)
+	}
+	return h
+}
+
+// found makes a cluster of brokers a, b, c and so on, and waits until it is whole.
+func (w *town) found(n int) []*house {
+	w.t.Helper()
+	all := []*house{w.house("a").must(founds)}
+	for i := 1; i < n; i++ {
+		all = append(all, w.house(string(rune('a'+i))).must(joins(all[0])))
+	}
+	w.whole(all...)
+	return all
+}
+
+// until waits until a condition holds.
+func (w *town) until(what string, is func() error) {
+	w.t.Helper()
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err = is(); err == nil {
+			return
+		}
+	}
+	w.t.Fatalf("%s: %v", what, err)
+}
+
+// whole waits until these brokers are all that the cluster has, and every group is
+// where it is to be, led by who should lead it.
+func (w *town) whole(all ...*house) {
+	w.t.Helper()
+	w.until("the cluster is whole", func() error { return isWhole(w.t.Context(), all) })
+}
+
+func isWhole(ctx context.Context, all []*house) error {
+	for _, h := range all {
+		s := h.cluster.Status(ctx)
+		if len(s.Brokers) != len(all) {
+			return fmt.Errorf("%s has %d brokers", h.node, len(s.Brokers))
+		}
+		for _, b := range s.Brokers {
+			if !b.InSync || len(all) >= 3 && !b.CanStop {
+				return fmt.Errorf("%s says that %s is not in sync: %q", h.node, b.NodeID, b.Because)
+			}
+		}
+		for _, g := range s.Groups {
+			voters := 0
+			for _, m := range g.Members {
+				if m.Voter {
+					voters++
+				}
+			}
+			if g.Next != "" || g.Leader != g.Target[0] || voters != len(g.Target) || len(g.Target) < min(3, len(all)) {
+				return fmt.Errorf("%s says of group %d: leader %q, target %v, %d voters, next %q", h.node, g.ID, g.Leader, g.Target, voters, g.Next)
+			}
+		}
+		if s.Problem != "" || h.cluster.State().Version() != all[0].cluster.State().Version() {
+			return fmt.Errorf("%s: %s, version %d", h.node, s.Problem, h.cluster.State().Version())
+		}
+	}
+	return nil
+}
+
+// add has the leader of a group, wherever it is, count something.
+func add(ctx context.Context, all []*house, group uint32) error {
+	for _, h := range all {
+		if g, ok := h.cluster.Group(group); ok && g.State().Leading {
+			_, err := g.Propose([]byte{1}).Wait(ctx)
+			return err
+		}
+	}
+	return errors.New("nobody leads")
+}
+
+// machines are the groups' machines of one broker.
+type machines struct {
+	mu      sync.Mutex
+	by      map[uint32]*sum
+	removed []uint32
+}
+
+func (m *machines) make(group uint32) (quorum.Machine, func(quorum.Leadership), error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.by[group] = &sum{}
+	return m.by[group], nil, nil
+}
+
+func (m *machines) stopped(_ context.Context, group uint32, removed bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.by, group)
+	if removed {
+		m.removed = append(m.removed, group)
+	}
+	return nil
+}
+
+// sum of a group; -1 if there is no replica.
+func (m *machines) sum(group uint32) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.by[group]; s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.n
+	}
+	return -1
+}
+
+func (m *machines) groups() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.by)
+}
+
+// sum is a machine that counts what it applies.
+type sum struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (s *sum) set(data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if data == nil {
+		s.n = 0
+		return nil
+	}
+	_, err := fmt.Sscan(string(data), &s.n)
+	return err
+}
+
+// Recover implements quorum.Machine.
+func (s *sum) Recover(data []byte) error { return s.set(data) }
+
+// Restore implements quorum.Machine.
+func (s *sum) Restore(_ uint64, data []byte, _ quorum.Server) error { return s.set(data) }
+
+// Apply implements quorum.Machine.
+func (s *sum) Apply(_, _ uint64, data []byte) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n += len(data)
+	return s.n
+}
+
+// Snapshot implements quorum.Machine.
+func (s *sum) Snapshot() (quorum.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sumSnapshot(s.n), nil
+}
+
+type sumSnapshot int
+
+// Persist implements quorum.Snapshot.
+func (s sumSnapshot) Persist() ([]byte, error) { return fmt.Append(nil, int(s)), nil }
+
+// Release implements quorum.Snapshot.
+func (sumSnapshot) Release() {}
+
+// testLog shows the brokers' logs when FELIX_LOG is set.
+func testLog(t *testing.T, node string) *slog.Logger {
+	level := slog.LevelDebug
+	switch os.Getenv("FELIX_LOG") {
+	case "":
+		return slog.New(slog.DiscardHandler)
+	case "info":
+		level = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})).With("at", node)
+}
+
+func nodesOf(all []*house) []string {
+	var out []string
+	for _, h := range all {
+		out = append(out, h.node)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func errAt(h *house, format string, args ...any) error {
+	return fmt.Errorf("%s "+format, append([]any{h.node}, args...)...)
+}
