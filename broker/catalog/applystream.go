@@ -127,7 +127,7 @@ func (c UpdateStream) apply(t *transition) error {
 		}
 		e = *have.withShards(want.Shards)
 		if t.old.cluster != "" {
-			e.Places = append(have.Places[:len(have.Places):len(have.Places)], places...)
+			e.Places = slices.Concat(have.Places, places)
 		}
 		t.reserveBlocks(&e, int(have.Spec.Shards))
 	}

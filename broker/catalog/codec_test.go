@@ -46,7 +46,9 @@ func everyCommand() []Command {
 		RemoveBroker{Node: "n1", Instance: "i1", Force: true},
 		SetTargets{Targets: []GroupTarget{{ID: 1, Nodes: []string{"n1", "n2"}}}},
 		ReportGroup{ID: 1, Term: 2, Leader: "n1", Members: []Member{{"n1", "i1", true}}},
-		BeginMove{move}, FinishMove{move}, CancelMove{move},
+		BeginMove{move},
+		FinishMove{move},
+		CancelMove{move},
 	}
 }
 

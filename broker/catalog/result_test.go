@@ -48,8 +48,11 @@ func TestTypedRefusalsTravel(t *testing.T) {
 	c := found(t, 1)
 	c.create("s", Durable, on(1))
 	for _, cmd := range []Command{
-		RemoveBroker{Node: "n1"}, RegisterBroker{Broker: Broker{NodeID: "?"}}, SetDraining{Node: "n9"},
-		CreateStream{Spec: StreamSpec{Name: name("x"), Shards: 999}}, SetSettings{Settings: Settings{Groups: 5}},
+		RemoveBroker{Node: "n1"},
+		RegisterBroker{Broker: Broker{NodeID: "?"}},
+		SetDraining{Node: "n9"},
+		CreateStream{Spec: StreamSpec{Name: name("x"), Shards: 999}},
+		SetSettings{Settings: Settings{Groups: 5}},
 	} {
 		want := c.try(cmd).Err
 		got := travel(t, Result{Err: want}).Err

@@ -204,23 +204,23 @@ func TestPlanProperties(t *testing.T) {
 		next := 1
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			nodes := w.state.Brokers()
-			any := func() string { return rapid.SampledFrom(nodes).Draw(t, "node").NodeID }
+			some := func() string { return rapid.SampledFrom(nodes).Draw(t, "node").NodeID }
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
 			case 0, 1, 2:
 				w.join(next, rapid.SampledFrom(zones).Draw(t, "zone"))
 				next++
 			case 3:
-				n := any()
+				n := some()
 				b, _ := w.state.Broker(n)
 				w.do(catalog.SetDraining{Node: n, Draining: !b.Draining})
 			case 4:
 				w.create(rapid.SampledFrom([]catalog.Durability{catalog.Memory, catalog.Durable, catalog.Quorum}).Draw(t, "durability"),
 					rapid.Uint32Range(1, 5).Draw(t, "shards"))
 			case 5:
-				n := any()
+				n := some()
 				w.down[n] = !w.down[n]
 			case 6:
-				n := any()
+				n := some()
 				if h := w.state.Holdings(n); len(h.Groups) == 0 && h.Shards == 0 {
 					w.do(catalog.RemoveBroker{Node: n})
 				}
