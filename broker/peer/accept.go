@@ -92,8 +92,7 @@ func (t *Transport) welcome(s *socket) (*Conn, error) {
 	h, err := readHello(secure)
 	if err != nil {
 		reason := RefusedHello
-		var version versionError
-		if errors.As(err, &version) {
+		if _, ok := errors.AsType[versionError](err); ok {
 			reason = RefusedVersion
 		}
 		if errors.Is(err, ErrProtocol) {
@@ -112,7 +111,7 @@ func (t *Transport) welcome(s *socket) (*Conn, error) {
 		return nil, fmt.Errorf("node %q, %v: %v: %w", h.from, h.kind, reason, why)
 	}
 	ok := answer{node: t.cfg.NodeID, cluster: t.cfg.Cluster()}
-	if _, err := secure.Write(ok.append(nil)); err != nil {
+	if _, err := secure.Write(ok.bytes()); err != nil {
 		c.abort()
 		return nil, errors.Join(fmt.Errorf("answer to the hello: %w", err), c.Close())
 	}
@@ -141,7 +140,7 @@ func (t *Transport) check(h *hello, secure *tls.Conn) (Reason, error) {
 // refuse answers a hello with a reason and closes the connection.
 func (t *Transport) refuse(s *socket, secure *tls.Conn, reason Reason, why error) {
 	a := answer{reason: reason, node: t.cfg.NodeID, cluster: t.cfg.Cluster(), message: clip(why.Error())}
-	if _, err := secure.Write(a.append(nil)); err != nil {
+	if _, err := secure.Write(a.bytes()); err != nil {
 		t.cfg.Log.Debug("peer did not hear why it was refused", slog.Any("error", err))
 	}
 	s.part(secure)

@@ -165,7 +165,7 @@ func TestHostileClient(t *testing.T) {
 	hurried, patient := listen(300*time.Millisecond), listen(patience)
 	evil := d.certify("evil")
 	good := hello{kind: KindRaft, cluster: "c1", from: "evil", to: "b"}
-	text := good.append(nil)
+	text := good.bytes()
 	other := good
 	other.cluster = "c2"
 	strange := bytes.Clone(text)
@@ -187,7 +187,7 @@ func TestHostileClient(t *testing.T) {
 		{name: "a hello without its last byte", tls: true, text: text[:len(text)-1]},
 		{name: "a hello that is too large", tls: true, text: append(bytes.Clone(text[:12]), 0xff, 0xff), answer: RefusedHello},
 		{name: "another version", tls: true, text: strange, answer: RefusedVersion},
-		{name: "another cluster", tls: true, text: other.append(nil), answer: RefusedCluster},
+		{name: "another cluster", tls: true, text: other.bytes(), answer: RefusedCluster},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestHostileClient(t *testing.T) {
 			default:
 				conn = secured(t, patient, evil)
 			}
-			go conn.Write(c.text) // it may be closed before all of it is written
+			go send(conn, string(c.text)) // it may be closed before all of it is written
 			said := wantEnd(t, conn)
 			if c.answer != 0 {
 				if a, err := readAnswer(bytes.NewReader(said)); err != nil || a.reason != c.answer {

@@ -63,7 +63,7 @@ func (c *callConn) exchange(ctx context.Context, r *request) (answer *result, se
 			_ = c.Close() // err says why
 		}
 	}()
-	if _, err := c.Write(r.append(nil)); err != nil {
+	if _, err := c.Write(r.bytes()); err != nil {
 		return nil, false, because(ctx, err)
 	}
 	select {

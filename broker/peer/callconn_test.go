@@ -67,16 +67,15 @@ func TestHostileAnswers(t *testing.T) {
 	d := newTown(t)
 	a := d.node("a", func(c *Config) { c.MaxCallBytes = 1000 })
 	b := d.config("b")
-	errNone := errors.New("none")
 	for _, c := range []struct {
 		name, text string
-		is         error
+		is         error // nil: the call succeeds
 	}{
 		{"garbage", "\x00\x00\x00\x05\x09xxxx", ErrProtocol},
 		{"huge", "\x7f\xff\xff\xff", ErrTooLarge},
 		{"not json", "\x00\x00\x00\x02\x00{", ErrUnanswered},
 		{"error that is none", "\x00\x00\x00\x02\x01{", ErrProtocol},
-		{"two", "\x00\x00\x00\x05\x00null\x00\x00\x00\x05\x00null", errNone},
+		{"two", "\x00\x00\x00\x05\x00null\x00\x00\x00\x05\x00null", nil},
 		{"half", "\x00\x00\x00\x05\x00nu", io.ErrUnexpectedEOF},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,14 +84,14 @@ func TestHostileAnswers(t *testing.T) {
 			evil.handlers[KindCall] = func(_ context.Context, conn *Conn) {
 				defer conn.Close()
 				if _, err := readRequest(conn, 100, nil); err == nil {
-					io.WriteString(conn, c.text)
+					send(conn, c.text)
 				}
 			}
 			evil.mu.Unlock()
 			evil.Serve()
 			var got any
 			err := a.Call(t.Context(), "b", "m", 1, &got)
-			if c.is == errNone {
+			if c.is == nil {
 				if err != nil {
 					t.Error(err)
 				}

@@ -97,10 +97,10 @@ func (s *callServer) answerAll(ctx context.Context) error {
 	for r := range s.calls {
 		b := s.t.answerCall(ctx, s.c.Node, &r)
 		s.t.largeCalls.Release(r.held)
-		if ctx.Err() != nil {
-			return nil // nobody is there to hear it
-		}
 		s.busy.Store(false)
+		if ctx.Err() != nil {
+			continue // nobody is there to hear it
+		}
 		if err := s.write(b); err != nil {
 			return fmt.Errorf("answer to %s: %w", r.method, err)
 		}
@@ -165,7 +165,7 @@ func (t *Transport) answerCall(ctx context.Context, from string, r *request) []b
 	if len(body) > t.cfg.MaxCallBytes {
 		return failure(&Error{Code: CodeTooLarge, Message: fmt.Sprintf("an answer of %d bytes", len(body))})
 	}
-	return appendResult(nil, answerOK, body)
+	return resultBytes(answerOK, body)
 }
 
 // asError is what a caller gets of a handler's error.
@@ -186,5 +186,5 @@ func failure(e *Error) []byte {
 	if err != nil { // strings always can
 		body = []byte(`{"code":"internal","message":""}`)
 	}
-	return appendResult(nil, answerFailed, body)
+	return resultBytes(answerFailed, body)
 }

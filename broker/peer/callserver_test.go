@@ -51,11 +51,11 @@ func TestHostileCaller(t *testing.T) {
 	patient, hurried := listen("patient", patience), listen("hurried", 200*time.Millisecond)
 	a := d.node("a")
 	ok := request{within: patience, method: "ok", body: []byte("null")}
-	noTime := ok.append(nil)
+	noTime := ok.bytes()
 	clear(noTime[4:8])
 	notJSON := request{within: patience, method: "ok", body: []byte("{")}
 	large := request{within: patience, method: "ok", body: make([]byte, 200<<10)}
-	halfLarge := large.append(nil)[:1000]
+	halfLarge := large.bytes()[:1000]
 	halfLarge[1], halfLarge[2] = 1, 0xff // one that may be
 
 	for _, c := range []struct {
@@ -64,14 +64,14 @@ func TestHostileCaller(t *testing.T) {
 		want []string // of each answer
 		ends bool     // then, at once
 	}{
-		{"one after the other", append(ok.append(nil), ok.append(nil)...), []string{`"fine"`, `"fine"`}, false},
+		{"one after the other", append(ok.bytes(), ok.bytes()...), []string{`"fine"`, `"fine"`}, false},
 		{"no time", noTime, []string{`"fine"`}, false},
-		{"not json", notJSON.append(nil), []string{CodeBadRequest}, false},
+		{"not json", notJSON.bytes(), []string{CodeBadRequest}, false},
 		{"huge announcement", []byte{0xff, 0xff, 0xff, 0xff, 1, 2, 3}, []string{CodeTooLarge}, true},
-		{"huge body", large.append(nil), []string{CodeTooLarge}, true},
+		{"huge body", large.bytes(), []string{CodeTooLarge}, true},
 		{"frame without a header", []byte{0, 0, 0, 1, 9}, []string{CodeBadRequest}, true},
 		{"silence", nil, nil, true},
-		{"half a call", ok.append(nil)[:10], nil, true},
+		{"half a call", ok.bytes()[:10], nil, true},
 		{"half a large call", halfLarge, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestHostileCaller(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			go conn.Write(c.text) // it may be closed before all of it is written
+			go send(conn, string(c.text)) // it may be closed before all of it is written
 			if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestCallerThatDoesNotRead(t *testing.T) {
 	defer conn.Close()
 	writing.Go(func() {
 		for range 100 {
-			if _, err := conn.Write(r.append(nil)); err != nil {
+			if _, err := conn.Write(r.bytes()); err != nil {
 				return
 			}
 		}

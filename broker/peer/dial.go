@@ -86,7 +86,7 @@ func (t *Transport) sayHello(ctx context.Context, s *socket, addr string, h hell
 	}
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // reading and writing fail then
 	defer stop()
-	_, writeErr := secure.Write(h.append(nil))
+	_, writeErr := secure.Write(h.bytes())
 	// Why it could not be written may be there to read.
 	a, err := readAnswer(secure)
 	if err != nil {

@@ -98,6 +98,7 @@ func TestHostileServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	hold := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 	config := &tls.Config{Certificates: []tls.Certificate{*pair}, NextProtos: []string{protocol}, ClientAuth: tls.RequireAnyClientCert}
 	afterTLS := func(cfg *tls.Config, serve func(c net.Conn)) func(net.Conn) {
 		return func(c net.Conn) {
@@ -105,10 +106,9 @@ func TestHostileServer(t *testing.T) {
 			if s.HandshakeContext(t.Context()) == nil {
 				serve(s)
 			}
-			io.Copy(io.Discard, c)
+			hold(c)
 		}
 	}
-	hold := func(c net.Conn) { io.Copy(io.Discard, c) }
 	other, none := config.Clone(), config.Clone()
 	other.NextProtos, none.NextProtos = []string{"h2"}, nil
 	liar := answer{node: "somebody", cluster: "c1"}
@@ -121,14 +121,14 @@ func TestHostileServer(t *testing.T) {
 	}{
 		{"silence", hold, ErrUnreachable},
 		{"closes", func(net.Conn) {}, ErrUnreachable},
-		{"garbage", func(c net.Conn) { io.WriteString(c, "220 mail.example ready\r\n"); hold(c) }, ErrProtocol},
+		{"garbage", func(c net.Conn) { send(c, "220 mail.example ready\r\n"); hold(c) }, ErrProtocol},
 		{"another protocol", afterTLS(other, hold), ErrProtocol},
 		{"no protocol", afterTLS(none, hold), ErrProtocol},
 		{"silence after tls", afterTLS(config, hold), ErrUnreachable},
 		{"closes after tls", afterTLS(config, func(c net.Conn) { c.Close() }), ErrUnreachable},
-		{"garbage after tls", afterTLS(config, func(c net.Conn) { c.Write(make([]byte, 100)); hold(c) }), ErrProtocol},
-		{"answer of another node", afterTLS(config, func(c net.Conn) { c.Write(liar.append(nil)); hold(c) }), &RefusedError{Reason: RefusedNode}},
-		{"answer of another cluster", afterTLS(config, func(c net.Conn) { c.Write(foreign.append(nil)); hold(c) }), &RefusedError{Reason: RefusedCluster}},
+		{"garbage after tls", afterTLS(config, func(c net.Conn) { send(c, string(make([]byte, 100))); hold(c) }), ErrProtocol},
+		{"answer of another node", afterTLS(config, func(c net.Conn) { send(c, string(liar.bytes())); hold(c) }), &RefusedError{Reason: RefusedNode}},
+		{"answer of another cluster", afterTLS(config, func(c net.Conn) { send(c, string(foreign.bytes())); hold(c) }), &RefusedError{Reason: RefusedCluster}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from := a

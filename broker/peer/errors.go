@@ -6,19 +6,20 @@ import (
 )
 
 var (
-	// ErrUnreachable: no connection came about and nothing was sent. Trying again helps
-	// when the peer is back, or has an address.
+	// ErrUnreachable means that no connection came about and nothing was sent. Trying
+	// again helps when the peer is back, or has an address.
 	ErrUnreachable = errors.New("peer unreachable")
-	// ErrUnanswered: a call was sent, and no answer came. It may have been carried out.
+	// ErrUnanswered means that a call was sent and no answer came. It may have been
+	// carried out.
 	ErrUnanswered = errors.New("call was sent but not answered")
-	// ErrCertificate: one side does not take the other's certificate, or has none to
-	// show. Trying again helps only after certificates have changed.
+	// ErrCertificate means that one side does not take the other's certificate, or has
+	// none to show. Trying again helps only after certificates have changed.
 	ErrCertificate = errors.New("peer certificate not accepted")
-	// ErrProtocol: the other side does not speak this protocol.
+	// ErrProtocol means that the other side does not speak this protocol.
 	ErrProtocol = errors.New("not a felix peer")
-	// ErrTooLarge: a body is above Config.MaxCallBytes.
+	// ErrTooLarge means that a body is above Config.MaxCallBytes.
 	ErrTooLarge = errors.New("call body too large")
-	// ErrClosed: this broker's transport is closed.
+	// ErrClosed means that this broker's transport is closed.
 	ErrClosed = errors.New("peer transport is closed")
 )
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -27,8 +28,9 @@ type request struct {
 	held   int64 // of Transport.largeCalls
 }
 
-func (r *request) append(b []byte) []byte {
+func (r *request) bytes() []byte {
 	ms := min(max(r.within.Milliseconds(), 1), math.MaxUint32)
+	b := make([]byte, 0, 4+4+1+len(r.method)+len(r.body))
 	b = binary.BigEndian.AppendUint32(b, uint32(4+1+len(r.method)+len(r.body)))
 	b = binary.BigEndian.AppendUint32(b, uint32(ms))
 	b = append(b, byte(len(r.method)))
@@ -54,8 +56,9 @@ func readRequest(r io.Reader, most int, admit func(n int) error) (request, error
 	return request{within: within, method: string(method), body: body}, nil
 }
 
-// appendResult writes the answer of a call.
-func appendResult(b []byte, status byte, body []byte) []byte {
+// resultBytes is the answer of a call.
+func resultBytes(status byte, body []byte) []byte {
+	b := make([]byte, 0, 4+1+len(body))
 	b = binary.BigEndian.AppendUint32(b, uint32(1+len(body)))
 	b = append(b, status)
 	return append(b, body...)
@@ -113,10 +116,10 @@ func readFrame(r io.Reader, most int, admit func(n int) error) ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
+	switch _, err := io.CopyN(&b, r, int64(n)); {
+	case errors.Is(err, io.EOF):
+		return nil, io.ErrUnexpectedEOF
+	case err != nil:
 		return nil, err
 	}
 	return b.Bytes(), nil

@@ -29,14 +29,15 @@ func TestGolden(t *testing.T) {
 		value   any
 		read    func(r io.Reader) (any, error)
 	}{
-		{"hello", h.append(nil), h, func(r io.Reader) (any, error) { return readHello(r) }},
-		{"answer-open", opened.append(nil), opened, readOpen},
-		{"answer-refused", refused.append(nil), refused, readOpen},
-		{"call", call.append(nil), call, readCall},
-		{"result", appendResult(nil, answerOK, []byte(`{"b":2}`)), result{body: []byte(`{"b":2}`)}, readCallResult},
+		{"hello", h.bytes(), h, func(r io.Reader) (any, error) { return readHello(r) }},
+		{"answer-open", opened.bytes(), opened, readOpen},
+		{"answer-refused", refused.bytes(), refused, readOpen},
+		{"call", call.bytes(), call, readCall},
+		{"result", resultBytes(answerOK, []byte(`{"b":2}`)), result{body: []byte(`{"b":2}`)}, readCallResult},
 		{
 			"failure", failure(&Error{Code: "not_leader", Message: "ask c", Retry: true}),
-			result{failed: true, body: []byte(`{"code":"not_leader","message":"ask c","retry":true}`)}, readCallResult,
+			result{failed: true, body: []byte(`{"code":"not_leader","message":"ask c","retry":true}`)},
+			readCallResult,
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join("testdata", c.name+"-v1.bin"))
@@ -63,11 +64,11 @@ func TestGolden(t *testing.T) {
 
 func TestFrames(t *testing.T) {
 	long := request{within: math.MaxInt64, method: "m", body: []byte("{}")}
-	if r, err := readRequest(bytes.NewReader(long.append(nil)), 10, nil); err != nil || r.within < 49*24*time.Hour {
+	if r, err := readRequest(bytes.NewReader(long.bytes()), 10, nil); err != nil || r.within < 49*24*time.Hour {
 		t.Errorf("got %v, %v", r.within, err)
 	}
 	late := request{within: -1, method: "m", body: []byte("{}")}
-	if r, err := readRequest(bytes.NewReader(late.append(nil)), 10, nil); err != nil || r.within != time.Millisecond {
+	if r, err := readRequest(bytes.NewReader(late.bytes()), 10, nil); err != nil || r.within != time.Millisecond {
 		t.Errorf("got %v, %v: no time left is not any time", r.within, err)
 	}
 	for name, text := range map[string]string{
@@ -78,7 +79,7 @@ func TestFrames(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := readRequest(bytes.NewReader(long.append(nil)), 1, nil); !errors.Is(err, ErrTooLarge) {
+	if _, err := readRequest(bytes.NewReader(long.bytes()), 1, nil); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a body of 2 bytes where 1 may be: %v", err)
 	}
 	for name, text := range map[string]string{"empty": "\x00\x00\x00\x00", "status": "\x00\x00\x00\x01\x02"} {

@@ -165,3 +165,6 @@ func wantEnd(t *testing.T, c net.Conn) []byte {
 	}
 	return text
 }
+
+// send writes to one that may close the connection before all of it is written.
+func send(c net.Conn, text string) { _, _ = io.WriteString(c, text) }

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -34,12 +35,12 @@ type answer struct {
 	message string
 }
 
-func (h *hello) append(b []byte) []byte {
-	return appendGreeting(b, byte(h.kind), h.cluster, h.from, h.to, h.target)
+func (h *hello) bytes() []byte {
+	return greeting(byte(h.kind), h.cluster, h.from, h.to, h.target)
 }
 
-func (a *answer) append(b []byte) []byte {
-	return appendGreeting(b, byte(a.reason), a.node, a.cluster, a.message)
+func (a *answer) bytes() []byte {
+	return greeting(byte(a.reason), a.node, a.cluster, a.message)
 }
 
 func readHello(r io.Reader) (hello, error) {
@@ -56,7 +57,12 @@ func readHello(r io.Reader) (hello, error) {
 
 func readAnswer(r io.Reader) (answer, error) {
 	reason, f, err := readGreeting(r)
-	if err != nil {
+	_, otherVersion := errors.AsType[versionError](err)
+	switch {
+	case otherVersion && reason != 0:
+		// Why it was refused can be told of every version.
+		return answer{reason: Reason(reason), message: err.Error()}, nil
+	case err != nil:
 		return answer{}, err
 	}
 	a := answer{reason: Reason(reason), node: f.next(maxName), cluster: f.next(maxName), message: f.next(maxHello)}
@@ -66,13 +72,13 @@ func readAnswer(r io.Reader) (answer, error) {
 	return a, nil
 }
 
-// appendGreeting writes the layout that a hello and an answer share.
-func appendGreeting(b []byte, code byte, fields ...string) []byte {
+// greeting is the layout that a hello and an answer share.
+func greeting(code byte, fields ...string) []byte {
 	size := 0
 	for _, f := range fields {
 		size += 2 + len(f)
 	}
-	b = append(b, magic...)
+	b := append(make([]byte, 0, helloHeader+size), magic...)
 	b = binary.BigEndian.AppendUint16(b, helloVersion)
 	b = append(b, code, 0)
 	b = binary.BigEndian.AppendUint16(b, uint16(size))
@@ -92,6 +98,7 @@ func (e versionError) Error() string {
 
 func (e versionError) Is(target error) bool { return target == ErrProtocol }
 
+// readGreeting gives the code also with a versionError.
 func readGreeting(r io.Reader) (code byte, f fields, err error) {
 	var header [helloHeader]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -100,7 +107,6 @@ func readGreeting(r io.Reader) (code byte, f fields, err error) {
 	if string(header[:len(magic)]) != magic {
 		return 0, fields{}, fmt.Errorf("%w: it begins with %q", ErrProtocol, header[:len(magic)])
 	}
-	// An answer of a later version still says its reason here: it refuses this one.
 	size := int(binary.BigEndian.Uint16(header[12:]))
 	if size > maxHello {
 		return 0, fields{}, fmt.Errorf("%w: a greeting of %d bytes", ErrProtocol, size)
@@ -110,7 +116,7 @@ func readGreeting(r io.Reader) (code byte, f fields, err error) {
 		return 0, fields{}, err
 	}
 	if v := binary.BigEndian.Uint16(header[8:]); v != helloVersion {
-		return 0, fields{}, versionError(v)
+		return header[10], fields{}, versionError(v)
 	}
 	return header[10], fields{rest: rest}, nil
 }

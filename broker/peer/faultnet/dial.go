@@ -28,7 +28,7 @@ func (n *Node) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, errors.Join(err, there.Close())
 	}
 	if !n.network.relay(l, middle, there) {
-		return nil, errors.Join(opError("dial", addr, net.ErrClosed), here.Close(), middle.Close(), there.Close())
+		return nil, errors.Join(dialError(addr, net.ErrClosed), here.Close(), middle.Close(), there.Close())
 	}
 	return here, nil
 }
@@ -51,10 +51,10 @@ func (n *Network) wayThere(ctx context.Context, l link, addr string) error {
 		var arrived <-chan time.Time
 		switch {
 		case closed:
-			return opError("dial", addr, net.ErrClosed)
+			return dialError(addr, net.ErrClosed)
 		case there.cut || back.cut:
 		case gone:
-			return opError("dial", addr, syscall.ECONNREFUSED)
+			return dialError(addr, syscall.ECONNREFUSED)
 		case there.delay+back.delay == 0:
 			return nil
 		default:
@@ -65,7 +65,7 @@ func (n *Network) wayThere(ctx context.Context, l link, addr string) error {
 			return nil
 		case <-changed:
 		case <-ctx.Done():
-			return opError("dial", addr, context.Cause(ctx))
+			return dialError(addr, context.Cause(ctx))
 		}
 	}
 }

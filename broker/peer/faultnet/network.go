@@ -47,7 +47,7 @@ func New(tb TB, seed uint64) *Network {
 		seed = s
 	}
 	for seed == 0 {
-		seed = rand.Uint64()
+		seed = rand.Uint64() //nolint:gosec // it is to be repeated, not to be secret
 	}
 	tb.Logf("faultnet: seed %d (FELIX_SEED=%d plays it again)", seed, seed)
 	n := &Network{
@@ -103,7 +103,7 @@ func (n *Network) change() {
 	n.changed = make(chan struct{})
 }
 
-// opError is the error of a network.
-func opError(op, addr string, err error) error {
-	return &net.OpError{Op: op, Net: "tcp", Err: fmt.Errorf("%s: %w (faultnet)", addr, err)}
+// dialError is the error of a network.
+func dialError(addr string, err error) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w (faultnet)", addr, err)}
 }
