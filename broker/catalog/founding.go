@@ -12,6 +12,10 @@ const importPage = 256 << 10
 // order. They may be proposed again from the start when it is not known how far
 // they came.
 func Founding(found FoundCluster, single *State) ([]Command, error) {
+	return founding(found, single, importPage)
+}
+
+func founding(found FoundCluster, single *State, limit int) ([]Command, error) {
 	found.Importing = true
 	all := []Command{found}
 	page, size := ImportStreams{Floor: single.floor}, 0
@@ -20,7 +24,7 @@ func Founding(found FoundCluster, single *State) ([]Command, error) {
 		if err != nil {
 			return fmt.Errorf("catalog: found cluster: %w", err)
 		}
-		if size += len(data); size > importPage {
+		if size += len(data); size > limit {
 			all = append(all, page)
 			page, size = ImportStreams{}, len(data)
 		}

@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// many is a single broker's catalog that does not fit one command.
+const testPage = 1500
+
+// many is a single broker's catalog that does not fit one page of the tests.
 func many(t *testing.T) *Catalog {
 	t.Helper()
 	cfg := testConfig(t)
@@ -22,8 +24,8 @@ func many(t *testing.T) *Catalog {
 			t.Fatal(err)
 		}
 	}
-	for i := range 50 {
-		create(t, c, memory(fmt.Sprintf("m-%d", i), 256))
+	for i := range 10 {
+		create(t, c, memory(fmt.Sprintf("m-%d", i), 4))
 		create(t, c, spec(fmt.Sprintf("d-%d", i)))
 	}
 	return c
@@ -33,11 +35,11 @@ func many(t *testing.T) *Catalog {
 // that they had, and belong to it.
 func TestFounding(t *testing.T) {
 	single := many(t).State()
-	all, err := Founding(FoundCluster{Cluster: "c1", Settings: Settings{MaxGraves: 2}, Founder: member(1)}, single)
+	all, err := founding(FoundCluster{Cluster: "c1", Settings: Settings{MaxGraves: 2}, Founder: member(1)}, single, testPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) < 4 {
+	if len(all) < 5 {
 		t.Fatalf("%d commands: that was to be more than a page", len(all))
 	}
 	c := &cluster{t: t, state: New()}
@@ -77,12 +79,12 @@ func TestFounding(t *testing.T) {
 // The founder may fail anywhere, and starts again from the first command.
 func TestFoundingIsResumed(t *testing.T) {
 	single := many(t).State()
-	all, err := Founding(FoundCluster{Cluster: "c1", Founder: member(1)}, single)
+	all, err := founding(FoundCluster{Cluster: "c1", Founder: member(1)}, single, testPage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want []byte
-	for _, stop := range []int{0, 1, 2, len(all) / 2, len(all) - 1, len(all)} {
+	for stop := range len(all) + 1 {
 		c := &cluster{t: t, state: New()}
 		for _, cmd := range append(append([]Command(nil), all[:stop]...), all...) {
 			if r := c.try(cmd); r.Err != nil {
@@ -96,6 +98,25 @@ func TestFoundingIsResumed(t *testing.T) {
 		}
 		if !bytes.Equal(got, want) {
 			t.Fatalf("stopped after %d: another state", stop)
+		}
+	}
+}
+
+// However large a single broker's catalog is, every command can be proposed.
+func TestFoundingPagesAreBounded(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Random, cfg.InMemory, cfg.Path = nil, true, ""
+	c := open(t, cfg)
+	for i := range 30 {
+		create(t, c, memory(fmt.Sprintf("m-%d", i), 256))
+	}
+	all, err := Founding(FoundCluster{Cluster: "c1", Founder: member(1)}, c.State())
+	if err != nil || len(all) < 4 {
+		t.Fatalf("%d commands, %v", len(all), err)
+	}
+	for _, cmd := range all {
+		if _, err := EncodeCommand(cmd, epoch); err != nil {
+			t.Error(err)
 		}
 	}
 }
