@@ -28,13 +28,14 @@ var fast = Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Milli
 
 // cluster is some brokers of one test with one group, unless it opens more.
 type cluster struct {
-	t     *testing.T
-	nw    *faultnet.Network
-	ca    string
-	hosts []*host
-	world *world
-	tune  func(*NodeConfig)
-	first []Server // the group's
+	t      testing.TB
+	nw     *faultnet.Network
+	ca     string
+	hosts  []*host
+	world  *world
+	tune   func(*NodeConfig)
+	first  []Server // the group's
+	direct bool     // no faults, and no cost of them
 }
 
 // host is one broker.
@@ -51,7 +52,15 @@ type host struct {
 	machine *machine
 }
 
-func newCluster(t *testing.T, n int, tune func(*NodeConfig)) *cluster {
+func newCluster(t testing.TB, n int, tune func(*NodeConfig)) *cluster {
+	t.Helper()
+	c := prepare(t, n, tune)
+	c.begin()
+	return c
+}
+
+// prepare makes a cluster that does not run yet.
+func prepare(t testing.TB, n int, tune func(*NodeConfig)) *cluster {
 	t.Helper()
 	c := &cluster{t: t, nw: faultnet.New(t, 0), ca: t.TempDir(), world: newWorld(t), tune: tune}
 	if err := pki.CreateCA(c.ca, time.Now()); err != nil {
@@ -61,11 +70,15 @@ func newCluster(t *testing.T, n int, tune func(*NodeConfig)) *cluster {
 		h := c.add()
 		c.first = append(c.first, h.self())
 	}
+	return c
+}
+
+func (c *cluster) begin() {
+	c.t.Helper()
 	for _, h := range c.hosts {
 		h.start()
 		h.join(c.first)
 	}
-	return c
 }
 
 // add makes a host that is not started.
@@ -104,10 +117,14 @@ func (h *host) config() NodeConfig {
 func (h *host) start() {
 	h.c.t.Helper()
 	view := h.c.nw.Node(h.name)
+	dial := view.Dial
+	if h.c.direct {
+		dial = nil
+	}
 	var err error
 	h.peer, err = peer.Listen(h.c.t.Context(), peer.Config{
 		NodeID: h.name, Listen: "127.0.0.1:0", Certificate: h.certs.Certificate, CAs: h.certs.CAs,
-		Resolve: view.Resolve, DialNet: view.Dial,
+		Resolve: view.Resolve, DialNet: dial,
 	})
 	if err != nil {
 		h.c.t.Fatal(err)
@@ -183,7 +200,7 @@ func (h *host) wipe() {
 }
 
 // until waits for a condition.
-func until(t *testing.T, what string, ok func() bool) {
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {

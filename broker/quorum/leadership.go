@@ -60,7 +60,9 @@ func (g *Group) stuckChanged(stuck *StuckError) {
 	}
 	if stuck != nil {
 		g.slg.Error("stuck; others may lead meanwhile", "err", error(stuck))
-		g.asked.giveUp(time.Now())
+		if stuck.Err == nil { // else raft answers, and knows better what came of them
+			g.asked.giveUp(time.Now())
+		}
 	} else {
 		g.slg.Info("no longer stuck")
 	}
@@ -85,7 +87,7 @@ func (g *Group) lookAround(now time.Time) {
 	i := &g.impatient
 	_, leader := g.raft.LeaderWithID()
 	contact := g.raft.LastContact()
-	if g.raft.State() != raft.Follower || leader == "" || contact.IsZero() || !g.voter() {
+	if g.raft.State() != raft.Follower || leader == "" || contact.IsZero() {
 		i.calm(g)
 		return
 	}
@@ -97,7 +99,7 @@ func (g *Group) lookAround(now time.Time) {
 	if s, err := ParseServer(string(leader)); err == nil && g.n.heard.gone(s) {
 		limit = t.Lease
 	}
-	if now.Sub(contact) < limit+i.stagger || i.lowered {
+	if now.Sub(contact) < limit+i.stagger || i.lowered || !g.voter() {
 		return
 	}
 	// Lowering the timeout has raft look now. It does not stay so: a leader beats by it.

@@ -12,13 +12,13 @@ import (
 
 // world knows all machines of a test, and that they all apply the same.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	mu       sync.Mutex
 	at       map[uint64][]byte
 	machines map[Server]*machine
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	return &world{t: t, at: map[uint64][]byte{}, machines: map[Server]*machine{}}
 }
 
