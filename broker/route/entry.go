@@ -26,6 +26,7 @@ type entry struct {
 	round    uint32
 	owner    *stream.Owner
 	early    stream.Result // with hasEarly: came before the writer was done with it
+	hint     State         // with hasEarly: what came with it
 	hasEarly bool
 }
 

@@ -17,8 +17,8 @@ func run(t *testing.T, change func(*Config), test func(*testing.T, *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, change, "a", "b", "c")
+		defer c.close()
 		test(t, c)
-		c.close()
 	})
 }
 

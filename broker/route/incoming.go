@@ -44,7 +44,7 @@ type target struct {
 	key Key
 
 	mu      sync.Mutex
-	refused bool // what belongs to round is not taken any more
+	refused error // why what belongs to round is not taken any more
 	round   uint32
 }
 
@@ -123,23 +123,27 @@ func (in *incoming) publish(h *head) error {
 	t.in, t.to, t.id, t.round, t.buf, t.bytes = in, to, h.id, h.round, buf, bytes
 	t.pub.Records = h.records
 	t.pub.HasProducer, t.pub.Producer, t.pub.Sequence = h.idempotent, h.producer, h.sequence
+	if err := to.closedTo(h.round); err != nil {
+		t.answer(stream.Result{Err: err}, nil)
+		return nil
+	}
 	switch s := in.r.cfg.Table.Lookup(to.key); {
-	case to.closedTo(h.round):
-		t.refuse(notServed("an earlier publish of the same broker was not taken"), nil)
 	case s.Local != nil:
 		s.Local.Publish(&t.pub)
 	case s.Gone:
-		t.refuse(notFound(), nil)
+		t.answer(stream.Result{Err: notFound()}, nil)
 	default:
-		t.refuse(notServed("this broker does not serve the shard"), &s)
+		t.answer(stream.Result{Err: notServed()}, &s)
 	}
 	return nil
 }
 
 // notServed is for a publish that came to the wrong broker. It is never sent on: who sent
 // it knows better, or will.
-func notServed(message string) *stream.Error {
-	return &stream.Error{Code: wire.CodeNotLeader, Retry: wire.RetryRedirect, Message: message, Err: stream.ErrNotLeader}
+func notServed() *stream.Error {
+	return &stream.Error{
+		Code: wire.CodeNotLeader, Retry: wire.RetryRedirect, Message: "this broker does not serve the shard", Err: stream.ErrNotLeader,
+	}
 }
 
 // target finds the shard of a frame.
@@ -160,32 +164,33 @@ func (in *incoming) target(h *head) (*target, error) {
 	return t, nil
 }
 
-// closedTo says whether something of the round was not taken: then nothing of it is, or it
-// would overtake.
-func (t *target) closedTo(round uint32) bool {
+// closedTo says why something of the round was not taken: then nothing of it is any more,
+// or it would overtake.
+func (t *target) closedTo(round uint32) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.refused && t.round != round {
-		t.refused = false
+	if t.round != round {
+		t.refused = nil
 	}
 	return t.refused
 }
 
-func (t *target) closeTo(round uint32) {
+func (t *target) closeTo(round uint32, why error) {
 	t.mu.Lock()
-	t.refused, t.round = true, round
+	t.refused, t.round = why, round
 	t.mu.Unlock()
 }
 
 func (t *taken) answered(r stream.Result) { t.answer(r, nil) }
 
-func (t *taken) refuse(e *stream.Error, s *State) { t.answer(stream.Result{Err: e}, s) }
-
 // answer answers a publish and gives back what it held. It does not block.
 func (t *taken) answer(r stream.Result, s *State) {
 	if r.Err != nil {
-		if v := judge(r.Err, true); v == again || v == unsure && t.pub.HasProducer {
-			t.to.closeTo(t.round)
+		switch v := judge(r.Err, true); {
+		case v == again:
+			t.to.closeTo(t.round, r.Err)
+		case v == unsure && t.pub.HasProducer: // what comes behind it is not written, for sure
+			t.to.closeTo(t.round, notServed())
 		}
 	}
 	t.in.answer(t.id, r, s)

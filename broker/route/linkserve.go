@@ -235,18 +235,20 @@ func (l *link) answer(a *wire.Ack) error {
 		l.mu.Unlock()
 		return nil
 	}
-	r := resultOf(a, e.owner)
-	if a.RequestID > l.written { // the writer still has its records
-		e.early, e.hasEarly = r, true
-		l.mu.Unlock()
+	r, place := resultOf(a, e.owner), e.place
+	early := a.RequestID > l.written // the writer still has its records
+	var blocked []*Place
+	if early {
+		e.early, e.hasEarly, e.hint = r, true, hintOf(a)
+	} else {
+		blocked = l.forget(e)
+	}
+	l.mu.Unlock()
+	if early {
 		return nil
 	}
-	blocked := l.forget(e)
-	l.mu.Unlock()
-	if hint := hintOf(a); hint.Node != "" {
-		e.place.hinted(hint)
-	}
-	e.place.answered(e, r, true)
+	place.hinted(hintOf(a))
+	place.answered(e, r, true)
 	for _, p := range blocked {
 		p.pump()
 	}
@@ -281,6 +283,7 @@ func (l *link) wrote(batch []*entry) {
 	}
 	l.mu.Unlock()
 	for _, e := range early {
+		e.place.hinted(e.hint)
 		e.place.answered(e, e.early, true)
 	}
 	for _, p := range blocked {

@@ -38,7 +38,8 @@ type Place struct {
 	heldN   int    // of Forwarder.held
 	retryAt time.Time
 	backoff time.Duration
-	hint    State // who the last owner said is the owner
+	newest  uint64 // generation of those who were asked
+	hint    State  // who the last owner said is the owner
 
 	listed   bool      // the forwarder looks after what waits
 	listedAt time.Time // since when
@@ -168,7 +169,7 @@ func (p *Place) answered(e *entry, r stream.Result, remote bool) {
 	p.mu.Lock()
 	p.settle(e)
 	if r.Err == nil {
-		p.backoff = 0
+		p.backoff, p.retryAt = 0, time.Time{}
 	}
 	more := len(p.waiting)+len(p.back) > 0
 	p.mu.Unlock()
@@ -202,6 +203,9 @@ func (p *Place) gaveUp(e *entry, why error) {
 // hinted is told by an owner that takes nothing who the owner is. An older one than was
 // asked is not believed, so that two brokers cannot send a publish to and fro.
 func (p *Place) hinted(h State) {
+	if h.Node == "" {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h.Node != p.f.cfg.Self && p.to.owner != nil && h.Generation > p.to.owner.Generation && h.Generation > p.hint.Generation {

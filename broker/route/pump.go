@@ -87,13 +87,13 @@ func (p *Place) next(refused *[]*entry) *entry {
 	case !same && p.underway > 0: // what is under way comes first
 		p.hold(stream.ReasonMoving, refused)
 		return nil
-	case !same:
-		p.to, p.backoff, p.retryAt = p.taker(&s), 0, time.Time{}
-	case p.to.link != nil && p.to.owner.Generation != s.Generation:
+	case !same || p.to.link != nil && p.to.owner.Generation != s.Generation:
 		p.to = p.taker(&s)
-		p.backoff, p.retryAt = 0, time.Time{}
 	}
-	if p.backoff > 0 && p.f.now().Before(p.retryAt) {
+	if s.Generation > p.newest { // not one that was asked already
+		p.newest, p.backoff, p.retryAt = s.Generation, 0, time.Time{}
+	}
+	if !p.retryAt.IsZero() && p.f.now().Before(p.retryAt) {
 		p.hold(stream.ReasonNotReady, refused)
 		return nil
 	}
