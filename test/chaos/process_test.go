@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	tenant    = "chaos"
+	tenant    = "dev" // that of a prepared cluster
 	namespace = "default"
 	// patience bounds every wait. Nothing is measured by it.
 	patience = 90 * time.Second
@@ -54,6 +54,7 @@ type process struct {
 	t           *testing.T
 	felix       string
 	dir         string // of data, configuration and identity
+	name        string // of the node
 	addr, admin string
 	token, ca   string
 
@@ -70,7 +71,7 @@ func newProcess(t *testing.T) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, felix: felix, dir: t.TempDir(), addr: freeUDP(t), admin: freeTCP(t)}
+	p := &process{t: t, felix: felix, dir: t.TempDir(), name: "chaos", addr: freeUDP(t), admin: freeTCP(t)}
 	made, err := server.EnsureSelfSigned(p.dir, nil, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -110,17 +111,24 @@ func newProcess(t *testing.T) *process {
 	if err := os.WriteFile(filepath.Join(p.dir, "broker.yaml"), cfg, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	p.attend()
+	return p
+}
+
+// attend opens the log, and sees to the process's end.
+func (p *process) attend() {
+	p.t.Helper()
+	var err error
 	if p.log, err = os.Create(filepath.Join(p.dir, "broker.log")); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	p.t.Cleanup(func() {
 		p.kill()
 		_ = p.log.Close()
-		if t.Failed() {
+		if p.t.Failed() {
 			p.showLog()
 		}
 	})
-	return p
 }
 
 func (p *process) data() string { return filepath.Join(p.dir, "data") }
@@ -133,7 +141,7 @@ func (p *process) showLog() {
 		return
 	}
 	const end = 16 << 10
-	p.t.Logf("the broker's last words:\n%s", b[max(0, len(b)-end):])
+	p.t.Logf("the last words of broker %s:\n%s", p.name, b[max(0, len(b)-end):])
 }
 
 func freeUDP(t *testing.T) string {
@@ -300,4 +308,21 @@ func (p *process) dial(change ...func(*client.Config)) *client.Client {
 		}
 	})
 	return c
+}
+
+// peakMemory is the most that the process has held, in bytes.
+func peakMemory(t *testing.T, p *process) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Skip(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	t.Skip("the system does not say")
+	return 0
 }

@@ -167,8 +167,11 @@ func (b *book) checkFinal(f *findings, final Final) {
 		id := b.at[o]
 		p := b.publishes[id]
 		how := "was read"
-		if p != nil && p.Outcome == Acked && p.Offset == o {
+		switch acked := p != nil && p.Outcome == Acked && p.Offset == o; {
+		case acked:
 			how = "was acknowledged"
+		case o >= final.End:
+			continue // it came after the log was read
 		}
 		f.add(Lost, b.shard, "%s %s at offset %d and is not in the final log of %s, which has [%d,%d)", id, how, o, final.Via, final.Oldest, final.End)
 	}

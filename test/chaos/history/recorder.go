@@ -83,8 +83,9 @@ func (r *Recorder) AckCount() int64 { return r.acked.Load() }
 type Reading struct {
 	r *Recorder
 
-	mu     sync.Mutex
-	reader Reader // guarded by mu
+	mu      sync.Mutex
+	reader  Reader // guarded by mu
+	stopped bool   // guarded by mu
 }
 
 // Reader adds a reader; Call, Return and Start are the caller's to fill in.
@@ -109,6 +110,27 @@ func (d *Reading) Count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.reader.Deliveries)
+}
+
+// Stop notes that it reads no more.
+func (d *Reading) Stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopped = true
+}
+
+// Stopped says whether it reads no more.
+func (d *Reading) Stopped() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stopped
+}
+
+// Shard is what it reads.
+func (d *Reading) Shard() Shard {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.reader.Shard
 }
 
 // Next is the offset after the last event, or where the reader has begun.

@@ -17,6 +17,7 @@ type devClusterOptions struct {
 	data    string
 	brokers int
 	port    int
+	free    bool
 	prepare bool
 }
 
@@ -43,12 +44,13 @@ With --prepare nothing is started: it makes the files, and prints the commands t
 	f.StringVar(&o.data, "data", filepath.Join("data", "cluster"), "where everything is kept")
 	f.IntVar(&o.brokers, "brokers", 3, "how many brokers")
 	f.IntVar(&o.port, "port", 0, "the first broker's port for clients, and those that follow from it (default 5000, or free ports)")
+	f.BoolVar(&o.free, "free-ports", false, "take any ports that are free")
 	f.BoolVar(&o.prepare, "prepare", false, "make the files, and start nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.brokers < 1 {
 			return usagef("--brokers: a cluster has at least one")
 		}
-		cfg := devcluster.Config{Dir: o.data, Brokers: o.brokers, Port: o.port}
+		cfg := devcluster.Config{Dir: o.data, Brokers: o.brokers, Port: o.port, FreePorts: o.free}
 		if err := cfg.Validate(); err != nil {
 			return &usageError{err}
 		}

@@ -101,7 +101,11 @@ func Failover(ctx context.Context, cfg FailoverConfig) (r FailoverResult, err er
 	if err := c.Start(ctx); err != nil {
 		return r, err
 	}
+	settled := c.Settled(ctx)
 	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
+	if settled != nil {
+		return r, settled
+	}
 	f := &failover{cfg: cfg, cluster: c, stream: client.Stream{Namespace: namespace, Name: fmt.Sprintf("failover-%d", time.Now().Unix())}}
 	defer f.close()
 	if err := f.run(ctx); err != nil {

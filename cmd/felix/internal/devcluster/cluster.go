@@ -125,6 +125,51 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return nil
 }
 
+// Settled waits until every group of the cluster has its replicas and all are up to date. A new cluster begins with one broker, the
+// others are taken in one after the other: until then one that ends may be the only one that has something.
+func (c *Cluster) Settled(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		st, err := c.HTTP(c.Brokers[0]).ClusterStatus(ctx)
+		if err == nil {
+			if err = c.unsettled(&st); err == nil {
+				return nil
+			}
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("cluster: not every group has its replicas yet: %w; %w", last, ctx.Err())
+		}
+	}
+}
+
+// unsettled says what is not as it should be.
+func (c *Cluster) unsettled(st *admin.ClusterStatus) error {
+	if st.Problem != "" || len(st.Brokers) < len(c.Brokers) || len(st.Groups) == 0 {
+		return fmt.Errorf("%d brokers are known, %d groups (%s)", len(st.Brokers), len(st.Groups), st.Problem)
+	}
+	for _, g := range st.Groups {
+		current := 0
+		for _, m := range g.Members {
+			if m.Voter && m.CaughtUp {
+				current++
+			}
+		}
+		if g.Leader == "" || current < min(st.Replicas, len(c.Brokers)) {
+			return fmt.Errorf("group %d: leader %q, %d replicas are up to date", g.Group, g.Leader, current)
+		}
+	}
+	return nil
+}
+
 // Stop asks all brokers to end and waits for them. Those that have not ended in time, or when ctx ends, are killed.
 func (c *Cluster) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)

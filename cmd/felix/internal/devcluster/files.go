@@ -104,7 +104,7 @@ func (c *Cluster) writeKeys(now time.Time) (jwks string, err error) {
 	const all = ":stream:" + Tenant + "/*"
 	c.Token, err = auth.Mint(key, auth.Claims{
 		Subject: "developer", Tenant: Tenant, IssuedAt: now, Expires: now.Add(tokenFor),
-		Permissions: []string{"stream.publish" + all, "stream.subscribe" + all, "stream.manage" + all},
+		Permissions: []string{"stream.publish" + all, "stream.subscribe" + all, "stream.manage" + all, "tenant.manage:cluster"},
 	})
 	return jwks, err
 }
