@@ -107,7 +107,7 @@ func TestFoundingPagesAreBounded(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.Random, cfg.InMemory, cfg.Path = nil, true, ""
 	c := open(t, cfg)
-	for i := range 30 {
+	for i := range 60 {
 		create(t, c, memory(fmt.Sprintf("m-%d", i), 256))
 	}
 	all, err := Founding(FoundCluster{Cluster: "c1", Founder: member(1)}, c.State())
