@@ -29,7 +29,7 @@ func (c *Cluster) onJoin(ctx context.Context, from string, body json.RawMessage)
 		return nil, refuse(CodeInvalid, "join: %s registers as %s", from, req.Broker.NodeID)
 	}
 	meta := c.meta.Load()
-	if meta == nil || c.State().Cluster() == "" {
+	if meta == nil {
 		return nil, later(CodeNoLeader, "broker %s belongs to no cluster yet", c.cfg.Self.Node)
 	}
 	// Whoever else is asked to reach the broker has to know where it is before the

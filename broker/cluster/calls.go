@@ -16,6 +16,7 @@ func (c *Cluster) answerCalls() {
 		methodExchange: c.onExchange,
 		methodPropose:  c.onPropose,
 		methodBarrier:  c.onBarrier,
+		methodSync:     c.onSync,
 		methodTransfer: c.onTransfer,
 		methodOperate:  c.onOperate,
 		methodGone:     c.onGone,
@@ -56,19 +57,7 @@ func (c *Cluster) Sync(ctx context.Context) error {
 			return err
 		}
 	}
-	for {
-		at, more := c.machine.progress()
-		if at >= a.Index {
-			return nil
-		}
-		select {
-		case <-more:
-		case <-ctx.Done():
-			return later(CodeNoLeader, "the catalog here is behind: %v", ctx.Err())
-		case <-c.ended:
-			return c.Err()
-		}
-	}
+	return c.awaitCatalog(ctx, a.Index)
 }
 
 // onTransfer hands over a group that this broker leads.

@@ -28,6 +28,7 @@ type Cluster struct {
 	replicas  *replicas
 	steward   *steward
 	moves     *moves
+	committed kick          // an entry of the metadata group was committed here
 	readyTerm atomic.Uint64 // in which this broker, leading, has applied all of its predecessors'
 
 	ctx    context.Context // of everything that runs
@@ -58,6 +59,7 @@ func New(cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{
 		cfg: cfg, since: cfg.Now().UnixNano(), catalog: newNotifier(), leaders: newNotifier(), ended: make(chan struct{}),
+		committed: newKick(),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.machine = newMachine(c.catalogChanged, c.fail)
@@ -82,6 +84,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 	stop := context.AfterFunc(c.ctx, func() { cancel(c.Err()) })
 	defer stop()
 	c.around.start()
+	c.wg.Go(func() { c.pushCommits(c.ctx) })
 	if err := c.enter(ctx); err != nil {
 		if why := c.Err(); why != nil {
 			err = why

@@ -55,6 +55,10 @@ type Config struct {
 	// a restart. Nil: such shards cannot be moved.
 	MoveShard func(ctx context.Context, m ShardMove) error
 
+	// Served returns once this broker serves what its catalog has. Nil: it does when
+	// it has the catalog.
+	Served func(ctx context.Context) error
+
 	Timings Timings
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time

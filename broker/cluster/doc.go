@@ -51,6 +51,7 @@
 //	admit.go       letting others in
 //	machine.go     the catalog as a state machine
 //	propose.go     changing the catalog
+//	spread.go      waiting until the others have the change
 //	neighbours.go  hearing from the other brokers
 //	report.go      what this broker says about itself
 //	leaders.go     who leads what

@@ -19,6 +19,7 @@ const (
 	methodOperate  = "cluster.operate"  // to the metadata leader
 	methodTransfer = "cluster.transfer" // to the leader of a group
 	methodBarrier  = "cluster.barrier"  // to the metadata leader: how far is the catalog
+	methodSync     = "cluster.sync"     // answer once the catalog is that far
 	methodGone     = "cluster.gone"     // to a broker that was removed
 )
 

@@ -119,6 +119,7 @@ func (c *Cluster) appendHere(ctx context.Context, meta *quorum.Group, data []byt
 	if !ok {
 		return 0, later(CodeOutcomeUnknown, "the change has no outcome")
 	}
+	c.committed.now()
 	return done.index, nil
 }
 

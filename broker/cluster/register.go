@@ -15,10 +15,14 @@ import (
 // instance of it. It asks whoever may know the leader until somebody does, and
 // returns the index from which on the catalog has the broker.
 func (c *Cluster) register(ctx context.Context) (uint64, error) {
-	said := time.Now()
+	began := time.Now()
+	said := began
 	for {
 		index, troubles, err := c.registerOnce(ctx)
-		if err == nil || final(err) {
+		// Somebody of the list is of another cluster. That ends it if the broker's own
+		// cluster does not turn up either.
+		early := errors.Is(err, ErrForeign) && time.Since(began) < c.cfg.Timings.Propose
+		if err == nil || final(err) && !early {
 			return index, err
 		}
 		if time.Since(said) > sayAfter {
@@ -47,6 +51,7 @@ func (c *Cluster) registerOnce(ctx context.Context) (index uint64, troubles []st
 		}
 		return err
 	}
+	var foreign error
 	err = later(CodeNoLeader, "there is nobody to ask")
 	if meta := c.meta.Load(); meta != nil && meta.State().Leading {
 		if err = try("this broker", func(ctx context.Context, a *joinAnswer) (err error) {
@@ -65,14 +70,35 @@ func (c *Cluster) registerOnce(ctx context.Context) (index uint64, troubles []st
 		}
 	}
 	for _, addr := range c.cfg.Join {
+		c.greet(ctx, addr)
 		err = try(addr, func(ctx context.Context, a *joinAnswer) error {
 			return foreignSeed(addr, incoming(c.cfg.Peer.CallAddr(ctx, addr, methodJoin, req, a)))
 		})
-		if err == nil || final(err) {
+		switch {
+		case errors.Is(err, ErrForeign):
+			foreign = err // another one of the list may be right
+		case err == nil || final(err):
 			return index, troubles, err
 		}
 	}
+	if foreign != nil {
+		err = foreign
+	}
 	return 0, troubles, err
+}
+
+// greet tells whoever is at an address where this broker is, and hears the same:
+// members of one cluster that have all changed their addresses find each other so.
+func (c *Cluster) greet(ctx context.Context, addr string) {
+	if c.cfg.Book.Cluster() == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timings.Call)
+	defer cancel()
+	var answer report
+	if c.cfg.Peer.CallAddr(ctx, addr, methodExchange, c.report(), &answer) == nil { // what is wrong is told by the join that follows
+		c.around.hear(&answer)
+	}
 }
 
 // likelyFirst are the other nodes, the metadata leader first if one is known.

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -143,14 +142,16 @@ func (h *house) open(change ...func(*Config)) error {
 	for _, f := range change {
 		f(&cfg)
 	}
+	c, err := New(cfg)
+	h.cluster = c
 	var once sync.Once
 	h.stop = func() {
 		once.Do(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			var errs []error
-			if h.cluster != nil {
-				errs = append(errs, h.cluster.Close(ctx))
+			if c != nil {
+				errs = append(errs, c.Close(ctx))
 			}
 			errs = append(errs, node.Close(ctx), tr.Close(), l.Close())
 			if err := errors.Join(errs...); err != nil {
@@ -159,8 +160,7 @@ func (h *house) open(change ...func(*Config)) error {
 		})
 	}
 	t.Cleanup(h.stop)
-	if h.cluster, err = New(cfg); err != nil {
-		h.cluster = nil
+	if err != nil {
 		h.stop()
 		return err
 	}
@@ -368,15 +368,18 @@ func testLog(t *testing.T, node string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})).With("at", node)
 }
 
-func nodesOf(all []*house) []string {
-	var out []string
-	for _, h := range all {
-		out = append(out, h.node)
-	}
-	slices.Sort(out)
-	return out
-}
 
 func errAt(h *house, format string, args ...any) error {
 	return fmt.Errorf("%s "+format, append([]any{h.node}, args...)...)
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
