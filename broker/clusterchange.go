@@ -84,6 +84,7 @@ func (s *clusterStreams) remove(ctx context.Context, n catalog.Name) error {
 		st := s.cluster.State()
 		e, err := st.Get(n)
 		if err != nil || e.Incarnation != have.Incarnation {
+			s.cluster.Spread(ctx)
 			return nil //nolint:nilerr // it is gone, as was wanted
 		}
 		select {
@@ -131,6 +132,7 @@ func (s *clusterStreams) await(ctx context.Context, e *catalog.Entry) (*served, 
 		moved := s.where.Changed()
 		v, err := s.lookup(e.Spec.Name)
 		if err == nil && v.entry.Incarnation == e.Incarnation && v.entry.Spec == e.Spec && s.usable(e) {
+			s.cluster.Spread(ctx) // so that it can be used through any broker
 			return v, nil
 		}
 		select {
@@ -145,16 +147,29 @@ func (s *clusterStreams) await(ctx context.Context, e *catalog.Entry) (*served, 
 	}
 }
 
-// usable says whether every shard of a stream is somewhere. A replica here has the
-// shard when its leader has: entries are applied in order.
-func (s *clusterStreams) usable(e *catalog.Entry) bool {
-	for i, p := range e.Places {
-		k := keyOf(e, i)
-		at := s.where.Lookup(k)
-		if at.Local == nil && at.Node == "" {
-			return false
+// caughtUp returns once this broker serves the catalog that it has.
+func (s *clusterStreams) caughtUp(ctx context.Context) error {
+	want := s.cluster.State().Version()
+	for {
+		s.mu.Lock()
+		seen, advance := s.seen, s.advance
+		s.mu.Unlock()
+		if seen >= want {
+			return nil
 		}
-		if p.Group != catalog.MetadataGroup && s.groups.get(p.Group) != nil && s.where.local(k) == nil {
+		select {
+		case <-advance:
+		case <-ctx.Done():
+			return fmt.Errorf("broker: what the catalog has is not served yet: %w", ctx.Err())
+		}
+	}
+}
+
+// usable says whether every shard of a stream is somewhere.
+func (s *clusterStreams) usable(e *catalog.Entry) bool {
+	for i := range e.Places {
+		at := s.where.Lookup(keyOf(e, i))
+		if at.Local == nil && at.Node == "" {
 			return false
 		}
 	}

@@ -80,7 +80,7 @@ func (b *Broker) openMember(ctx context.Context) error {
 		},
 		Settings: catalog.Settings{Groups: uint32(cfg.Groups), Replicas: cfg.Replicas, MaxStreams: b.cfg.Limits.MaxStreams},
 		Peer:     m.peers, Node: m.node, NewMachine: m.groups.machine, Started: m.groups.started, Stopped: m.groups.stopped,
-		MoveShard: m.streams.takeShard, Log: b.log,
+		MoveShard: m.streams.takeShard, Served: m.streams.caughtUp, Log: b.log,
 	})
 	if err != nil {
 		return err

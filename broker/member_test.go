@@ -22,6 +22,7 @@ type testCluster struct {
 	dir     string
 	keys    string // JWK set of the tenant
 	token   string
+	served  pki.Paths // what clients are shown, by all brokers
 	brokers map[string]*memberBroker
 }
 
@@ -41,6 +42,10 @@ func newTestCluster(t *testing.T) *testCluster {
 	if err := pki.CreateCA(filepath.Join(c.dir, "ca"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
+	if err := pki.Issue(filepath.Join(c.dir, "ca"), filepath.Join(c.dir, "served"), "localhost", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	c.served = pki.In(filepath.Join(c.dir, "served"))
 	key, err := auth.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +100,7 @@ func (c *testCluster) add(node string, change ...func(*Config)) *memberBroker {
 	udp := freeAddr(c.t, "udp")
 	b := &memberBroker{c: c, node: node, cfg: Config{
 		DataDir: filepath.Join(dir, "data"), NodeID: node, Listen: udp, Advertise: udp, Admin: Admin{Disabled: true},
-		Auth: Auth{Keys: map[string]string{devTenant: c.keys}}, TLS: TLS{CertFile: paths.Cert, KeyFile: paths.Key},
+		Auth: Auth{Keys: map[string]string{devTenant: c.keys}}, TLS: TLS{CertFile: c.served.Cert, KeyFile: c.served.Key},
 		Cluster: &own, Streams: StreamDefaults{SegmentBytes: 1 << 20},
 	}}
 	for _, f := range change {
@@ -175,6 +180,12 @@ func TestThreeBrokersServeOneStream(t *testing.T) {
 	b := c.add("b").start()
 	z := c.add("z").start()
 	c.settled(3)
+	knows := func(b *memberBroker, name string) {
+		eventually(t, b.node+" knows the stream", func() bool {
+			_, err := b.broker.Admin().Stream(t.Context(), named(name))
+			return err == nil
+		})
+	}
 	for _, durability := range []string{"Quorum", "Durable", "Memory"} {
 		t.Run(durability, func(t *testing.T) {
 			name := "s-" + map[string]string{"Quorum": "q", "Durable": "d", "Memory": "m"}[durability]
@@ -184,6 +195,8 @@ func TestThreeBrokersServeOneStream(t *testing.T) {
 			if err != nil || !created {
 				t.Fatalf("created %v, %v", created, err)
 			}
+			knows(b, name)
+			knows(z, name)
 			t.Logf("%+v", st)
 			for i, from := range []*memberBroker{a, b, z} {
 				got, err := from.client().Publish(ctx, streamOf(name), client.Message{Payload: fmt.Append(nil, i)})
