@@ -44,7 +44,7 @@ func (l *Log) Append(recs []Record) error {
 		return err
 	}
 
-	pos, stable := w.seg.end.Load(), l.durable.Load()
+	pos, stable := w.seg.end.Load(), l.synced.Load()
 	pooled := appendBufs.Get().(*[]byte) //nolint:errcheck // the pool holds nothing else
 	if int64(cap(*pooled)) < size {
 		*pooled = make([]byte, 0, size)
@@ -71,6 +71,12 @@ func (l *Log) Append(recs []Record) error {
 	l.next.Store(next)
 	l.appends.Add(1)
 	l.appended.Add(size)
+	if l.journal(recs[0].Base, next, buf) {
+		l.direct.Store(false)
+		return nil
+	}
+	l.direct.Store(true)
+	raise(&l.need, next)
 	wake(l.kick)
 	if l.cfg.Prefill && w.wantsFill(&l.cfg) {
 		wake(l.work)

@@ -53,7 +53,8 @@ type Config struct {
 
 	// Journal holds what is appended under FsyncAlways until the segment is flushed, so
 	// that many logs need one flush together; nil: each append has its own segment
-	// flushed. JournalMax is the largest append, in bytes, that goes there; 0: 32 KiB.
+	// flushed. In the other modes it is only read, at Open: an earlier Open may have
+	// used it. JournalMax is the largest append, in bytes, that goes there; 0: 32 KiB.
 	Journal    Journal
 	JournalMax int
 
@@ -106,9 +107,6 @@ func (c *Config) Validate() error {
 	}
 	if c.Fsync > FsyncManual {
 		bad("unknown fsync mode %d", c.Fsync)
-	}
-	if c.Journal != nil && c.Fsync != FsyncAlways {
-		bad("a journal is for fsync mode %d, not %d", FsyncAlways, c.Fsync)
 	}
 	if c.JournalMax < 0 {
 		bad("journal max %d is negative", c.JournalMax)

@@ -33,6 +33,8 @@
 //
 //	log.go, config.go, errors.go     a log: its fields, its life, what it is given, what it says
 //	append.go, roll.go, fill.go      records to the active segment, and to the next; zeros ahead of both
+//	journal.go, journaled.go         the journal: what goes there, and what Open takes from it
+//	manual.go                        Sync, TrimTo and Reset, for an owner with a log of his own
 //	flush.go, keeper.go              the two goroutines: what is synced; what can wait
 //	read.go, lookup.go, scan.go      pages, from an offset to its place, from record to record
 //	trim.go, remove.go               retention; the end of all

@@ -6,15 +6,16 @@ import (
 )
 
 // waitSync has everything that is written so far flushed, and the file's size, and
-// waits for it. The appender's; it returns ErrPoisoned if a flush failed.
+// waits for it. It returns ErrPoisoned if a flush failed. There is an active segment.
 func (l *Log) waitSync() error {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed && l.failure == nil {
+		return ErrClosed // there may be nobody to do it
+	}
 	l.wantSync++
 	want := l.wantSync
-	l.mu.Unlock()
 	wake(l.kick)
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for l.doneSync < want && l.failure == nil {
 		l.flushed.Wait()
 	}
@@ -25,83 +26,81 @@ func (l *Log) waitSync() error {
 type flushState struct {
 	committed uint64 // last reported to the owner
 	reported  bool   // the failure was
+	resets    uint64 // as of Log.resets
+
+	timer   *time.Timer // FsyncInterval: until the next flush
+	armed   bool
+	done    chan error
+	running *syncTask // a flush beside
 }
 
 // runFlusher flushes what was appended and reports it. It ends after Close, with
 // everything flushed or the log poisoned.
 func (l *Log) runFlusher(st flushState) {
 	defer l.wg.Done()
-	if l.cfg.Fsync == FsyncInterval {
-		l.flushInterval(&st)
-		return
-	}
+	st.done = make(chan error, 1)
+	st.timer = time.NewTimer(l.cfg.FsyncEvery)
+	st.timer.Stop()
+	defer st.timer.Stop()
 	for {
-		stop := false
+		due := false
 		select {
 		case <-l.kick:
+		case <-st.timer.C:
+			st.armed, due = false, true
+		case err := <-st.done:
+			l.endSync(*st.running, err)
+			st.running = nil
 		case <-l.stopping:
-			stop = true
-		}
-		if t, ok := l.beginSync(); ok {
-			l.endSync(t, t.sync())
-			l.report(&st, l.durable.Load())
-		}
-		l.reportFailure(&st)
-		if stop {
+			l.lastFlush(&st)
 			return
 		}
+		if st.running == nil {
+			l.flush(&st, due)
+		}
+		l.report(&st)
 	}
 }
 
-// flushInterval reports what was written at once and flushes FsyncEvery after the
-// first append that isn't flushed. A flush runs beside, so that one that takes long
-// delays no report.
-func (l *Log) flushInterval(st *flushState) {
-	done := make(chan error, 1)
-	var running *syncTask
-	timer := time.NewTimer(l.cfg.FsyncEvery)
-	timer.Stop()
-	defer timer.Stop()
-	armed := false
-	for {
-		stop := false
-		select {
-		case <-l.kick:
-		case <-timer.C:
-			armed = false
-			if running == nil {
-				running = l.startSync(done)
-			}
-		case err := <-done:
-			l.endSync(*running, err)
-			running = nil
-		case <-l.stopping:
-			stop = true
+// flush begins what has to be flushed, and does it here if nobody has to be told of
+// anything meanwhile.
+func (l *Log) flush(st *flushState, due bool) {
+	asked := l.syncRequested()
+	switch l.cfg.Fsync {
+	case FsyncAlways:
+		due = l.need.Load() > l.synced.Load()
+	case FsyncInterval:
+		if !due && !asked && !st.armed && l.failed() == nil && l.synced.Load() < l.next.Load() {
+			st.timer.Reset(l.cfg.FsyncEvery)
+			st.armed = true
 		}
-		if l.failed() == nil {
-			l.report(st, l.next.Load())
-		}
-		l.reportFailure(st)
-		if stop {
-			break
-		}
-		if running != nil {
-			continue // what came in meanwhile is looked at when it is done
-		}
-		if l.syncRequested() {
-			running = l.startSync(done)
-		} else if !armed && l.failed() == nil && l.durable.Load() < l.next.Load() {
-			timer.Reset(l.cfg.FsyncEvery)
-			armed = true
-		}
+	case FsyncManual:
+		due = false
 	}
-	if running != nil {
-		l.endSync(*running, <-done)
+	if !due && !asked {
+		return
+	}
+	t, ok := l.beginSync()
+	if !ok {
+		return
+	}
+	if l.cfg.Fsync == FsyncAlways && l.inJournal.Load() == 0 && !(asked && l.cfg.Journal != nil) {
+		l.endSync(t, t.sync())
+		return
+	}
+	st.running = &t
+	go func() { st.done <- t.sync() }() // received before the flusher ends
+}
+
+// lastFlush ends the flusher with everything on disk.
+func (l *Log) lastFlush(st *flushState) {
+	if st.running != nil {
+		l.endSync(*st.running, <-st.done)
 	}
 	if t, ok := l.beginSync(); ok {
 		l.endSync(t, t.sync())
 	}
-	l.reportFailure(st)
+	l.report(st)
 }
 
 // syncTask is one flush: what it will have covered when it is done.
@@ -127,19 +126,10 @@ func (l *Log) beginSync() (syncTask, bool) {
 	// everything is flushed.
 	next := l.next.Load()
 	w := l.active.Load()
-	if w == nil || (next == l.durable.Load() && !asked) {
+	if w == nil || (next == l.synced.Load() && !asked) {
 		return syncTask{}, false
 	}
 	return syncTask{w: w, next: next, want: want, began: time.Now()}, true
-}
-
-func (l *Log) startSync(done chan<- error) *syncTask {
-	t, ok := l.beginSync()
-	if !ok {
-		return nil
-	}
-	go func() { done <- t.sync() }() // flushInterval receives it before it returns
-	return &t
 }
 
 func (l *Log) endSync(t syncTask, err error) {
@@ -154,10 +144,12 @@ func (l *Log) endSync(t syncTask, err error) {
 		return
 	}
 	l.mu.Lock()
-	l.durable.Store(t.next)
+	l.synced.Store(t.next)
 	l.doneSync = t.want
+	l.advanceLocked()
 	l.flushed.Broadcast()
 	l.mu.Unlock()
+	l.releaseJournal(t.next)
 }
 
 func (l *Log) syncRequested() bool {
@@ -172,23 +164,31 @@ func (l *Log) failed() error {
 	return l.failure
 }
 
-func (l *Log) report(st *flushState, next uint64) {
-	if next <= st.committed {
+// report tells the owner what is committed, and once that nothing more will be.
+func (l *Log) report(st *flushState) {
+	l.mu.Lock()
+	err, resets := l.failure, l.resets
+	l.mu.Unlock()
+	next := l.durable.Load()
+	if l.cfg.Fsync != FsyncAlways && err == nil {
+		next = l.next.Load()
+	}
+	if resets != st.resets {
+		st.resets, st.committed = resets, 0
+	}
+	if st.reported {
 		return
 	}
-	st.committed = next
-	if l.cfg.Committed != nil {
-		l.cfg.Committed(next, nil)
+	if next > st.committed {
+		st.committed = next
+		if l.cfg.Committed != nil {
+			l.cfg.Committed(next, nil)
+		}
 	}
-}
-
-func (l *Log) reportFailure(st *flushState) {
-	err := l.failed()
-	if err == nil || st.reported {
-		return
-	}
-	st.reported = true
-	if l.cfg.Committed != nil {
-		l.cfg.Committed(st.committed, err)
+	if err != nil {
+		st.reported = true
+		if l.cfg.Committed != nil {
+			l.cfg.Committed(st.committed, err)
+		}
 	}
 }

@@ -71,7 +71,7 @@ func (l *Log) runKeeper() {
 		if l.finishClosed() {
 			l.trimAndLog()
 		}
-		if !l.cfg.Prefill || time.Now().Before(notBefore) {
+		if !l.cfg.Prefill || !l.direct.Load() || time.Now().Before(notBefore) {
 			continue
 		}
 		if err := l.fillAhead(); err != nil {

@@ -46,7 +46,9 @@ type Log struct {
 	idle   []*segment // closed segments whose files are kept open, oldest use first; guarded by listMu
 
 	next    atomic.Uint64 // first offset not written
-	durable atomic.Uint64 // first offset not known to be on disk; never above next
+	synced  atomic.Uint64 // first offset that the segments are not known to have on disk
+	durable atomic.Uint64 // first offset not known to be on disk, here or in the journal; from synced to next
+	need    atomic.Uint64 // FsyncAlways: the segment has to be flushed up to here
 	oldest  atomic.Uint64 // first offset kept
 	// stateFrom is the base of the newest segment with an intact owner's state: it
 	// and what follows is needed to rebuild the owner's state.
@@ -60,7 +62,13 @@ type Log struct {
 	failure  error      // wraps ErrPoisoned once set; never cleared
 	prepared *prepared  // a zero-filled file for the next segment
 	finish   []*writer  // closed segments that the keeper has to finish
+	held     []span     // what the journal holds behind a gap; rising
+	resets   uint64     // how often Reset was called
 	closed   bool
+
+	journaled func(from, next uint64, err error) // onJournal
+	inJournal atomic.Int64                       // appends that the journal has not answered for
+	direct    atomic.Bool                        // the last append was not for the journal
 
 	kick     chan struct{} // wakes the flusher
 	work     chan struct{} // wakes the keeper
@@ -101,6 +109,7 @@ func Open(cfg Config) (*Log, Recovery, error) {
 		stopping: make(chan struct{}),
 	}
 	l.flushed = sync.NewCond(&l.mu)
+	l.journaled = l.onJournal
 	l.segs.Store(new([]*segment))
 	rec, err := l.recover()
 	if err != nil {
@@ -121,7 +130,8 @@ func (l *Log) Next() uint64 { return l.next.Load() }
 // Oldest is the first offset that is kept; equal to Next if the log is empty.
 func (l *Log) Oldest() uint64 { return l.oldest.Load() }
 
-// Durable is the first offset that is not known to have been flushed.
+// Durable is the first offset that is not known to have been flushed, with its segment
+// or in the journal.
 func (l *Log) Durable() uint64 { return l.durable.Load() }
 
 // Err is nil while the log can be appended to as far as is known, and otherwise
@@ -151,6 +161,16 @@ func (l *Log) poison(err error) {
 		l.log.Error("log poisoned: no append succeeds until it is reopened", "dir", l.cfg.Dir, "err", err)
 	}
 	wake(l.kick) // the flusher tells the owner
+}
+
+// raise makes a rising value at least v.
+func raise(at *atomic.Uint64, v uint64) {
+	for {
+		old := at.Load()
+		if old >= v || at.CompareAndSwap(old, v) {
+			return
+		}
+	}
 }
 
 func wake(c chan struct{}) {
@@ -202,7 +222,7 @@ func (l *Log) Close() error {
 // next Open can tell a little less, so that an error of it is not one of Close.
 func (l *Log) writeMark() {
 	next := l.next.Load()
-	if l.durable.Load() != next || next == l.cfg.First {
+	if l.synced.Load() != next || next == l.cfg.First {
 		return
 	}
 	if readMark(l.fs, l.cfg.Dir, l.cfg.Incarnation) == next {

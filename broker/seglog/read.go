@@ -80,6 +80,10 @@ func (c *Cursor) Read(limit uint64, maxBytes int, buf []byte) (Page, error) {
 	start := c.next
 	page := Page{First: start, Next: start, Frames: buf[:0]}
 	limit = min(limit, c.l.Next())
+	if oldest := c.l.Oldest(); start < oldest && start < limit {
+		c.seg = nil
+		return page, &TooOldError{Requested: start, Oldest: oldest}
+	}
 	for c.next < limit && page.Records == 0 {
 		if c.seg != nil {
 			if f := c.seg.following.Load(); f != nil && c.next >= f.base {

@@ -30,21 +30,29 @@ func (l *Log) recover() (Recovery, error) {
 	}
 	for _, base := range ls.indexes {
 		// Indexes are written for segments whose names are durable, and removed after
-		// them. One beyond the last segment says that a segment is missing.
+		// them. One beyond the last segment says that a segment is missing, unless the log
+		// may have been reset.
+		if l.cfg.Fsync == FsyncManual {
+			break
+		}
 		if base > last || (len(segs) == 0 && base == last) {
 			floor = max(floor, base+1)
 		}
 	}
 	l.segs.Store(&segs)
 	if len(segs) == 0 {
+		if floor, err = l.journalFloor(floor); err != nil {
+			return rec, err
+		}
 		l.recoverEmpty(floor)
 	} else if err := l.recoverSegments(segs, floor, &rec); err != nil {
 		return rec, err
 	}
-	l.durable.Store(l.next.Load())
+	l.synced.Store(l.next.Load())
 	if p := l.pending; p != nil && p.seg != nil {
-		l.durable.Store(min(l.next.Load(), p.stable)) // until repairNow
+		l.synced.Store(min(l.next.Load(), p.stable)) // until repairNow
 	}
+	l.durable.Store(l.synced.Load())
 
 	if l.corrupt != nil {
 		rec.Corruption, rec.ReadOnly = l.corrupt, l.corrupt
@@ -180,17 +188,25 @@ func (l *Log) recoverLast(s *segment, floor uint64, rec *Recovery) error {
 	s.end.Store(sc.pos)
 	l.next.Store(sc.next)
 
-	end, err := judgeTail(sc, scanErr, s.base, floor)
+	more, err := l.lookAtJournal(s, sc.next)
+	if err != nil {
+		return err
+	}
+	end, err := judgeTail(sc, scanErr, s.base, max(floor, more.stable))
 	if err != nil {
 		return l.wrap("read segment", err)
 	}
 	if end.bad != nil {
-		l.next.Store(end.next)
+		l.next.Store(max(end.next, more.next))
 		l.noteCorruption(end.bad)
 		return nil
 	}
+	if l.corrupt != nil { // elsewhere: nothing is changed
+		l.next.Store(max(sc.next, more.next))
+		return nil
+	}
 	rec.Cut = end.cut
-	stable = max(floor, stable, s.base)
+	stable = max(floor, stable, more.stable, s.base)
 	r := &repair{seg: s, cut: rec.Cut != nil, stable: stable, rewrite: sc.pos}
 	if stable < sc.next {
 		if r.rewrite, err = findOffset(f, s, stable); err != nil {
@@ -198,6 +214,11 @@ func (l *Log) recoverLast(s *segment, floor uint64, rec *Recovery) error {
 		}
 	}
 	l.pending = r
+	if more.next > sc.next {
+		if err := l.takeFromJournal(s, r, rec); err != nil {
+			return err
+		}
+	}
 	l.syncDirs = true // this segment's creator may have died before it had synced its name
 	return nil
 }

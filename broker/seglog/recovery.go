@@ -6,6 +6,7 @@ type Recovery struct {
 	Segments     int
 	Scanned      uint64   // records read and checked
 	Cut          *Cut     // the torn tail; nil: there was none
+	Journaled    uint64   // records that only the journal still had
 	Removed      []string // left-over files without records, removed
 	// StateFrom is the offset that the restored state belongs to. StateLost says
 	// that there was none although records before the oldest kept one are gone, so
@@ -36,6 +37,9 @@ func (l *Log) logRecovery(rec *Recovery) {
 	if rec.Cut != nil {
 		l.log.Warn("torn tail cut", "dir", l.cfg.Dir, "segment", segmentName(rec.Cut.Segment),
 			"pos", rec.Cut.Pos, "offset", rec.Cut.Offset, "bytes", rec.Cut.Bytes, "reason", rec.Cut.Reason)
+	}
+	if rec.Journaled > 0 {
+		l.log.Info("records taken from the journal", "dir", l.cfg.Dir, "records", rec.Journaled, "next", l.next.Load())
 	}
 	if rec.StateLost {
 		l.log.Warn("owner's state is lost, what the kept records say is all there is", "dir", l.cfg.Dir, "offset", rec.StateFrom)

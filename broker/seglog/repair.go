@@ -10,6 +10,7 @@ import (
 // repair is what Open found to be done before the log can be appended to.
 type repair struct {
 	seg    *segment // the last segment; nil: create the first
+	purge  bool     // of a log that was reset: files are to be removed before that
 	cut    bool     // bytes after the segment's end are to go
 	stable uint64   // first offset not known to be on disk
 	// rewrite is the position from which records are not known to be on disk; they
@@ -25,6 +26,12 @@ func (l *Log) repairNow() error {
 	if r.seg == nil {
 		if err := vfs.MkdirAllSync(l.fs, l.cfg.Dir, dirPerm); err != nil {
 			return l.refuse("create directory", err)
+		}
+		if r.purge {
+			if err := l.purge(); err != nil {
+				return l.refuse("remove segments", err)
+			}
+			r.purge = false
 		}
 		err := l.roll()
 		if l.active.Load() != nil { // whatever is left to do is not the creation
@@ -46,9 +53,11 @@ func (l *Log) repairNow() error {
 	w := &writer{seg: r.seg, file: f}
 	w.fill.claim(r.seg.end.Load())
 	w.fill.filled = max(size, w.fill.filled)
+	l.synced.Store(l.next.Load())
 	l.durable.Store(l.next.Load())
 	l.active.Store(w)
 	l.pending = nil
+	l.discardJournal()
 	return nil
 }
 

@@ -23,6 +23,19 @@ func (l *Log) Trim() (removed int, err error) {
 	for _, s := range *l.segs.Load() {
 		total += s.end.Load()
 	}
+	return l.removeOldest(func(s *segment, _ uint64) (bool, error) {
+		expired, err := l.expired(s, total)
+		if expired {
+			total -= s.end.Load()
+		}
+		return expired, err
+	})
+}
+
+// removeOldest removes segments from the oldest on for as long as they may go and are
+// expired, which is asked with the offset that the next one begins at. The caller
+// holds trimMu.
+func (l *Log) removeOldest(expired func(s *segment, following uint64) (bool, error)) (removed int, err error) {
 	for {
 		// One that was taken out of the list before but could not be removed comes
 		// first: a gap between files would be damage to the next Open.
@@ -30,14 +43,13 @@ func (l *Log) Trim() (removed int, err error) {
 			return removed, err
 		}
 		s := (*l.segs.Load())
-		if len(s) < 2 || s[1].base > min(l.durable.Load(), l.stateFrom.Load()) {
+		if len(s) < 2 || s[1].base > min(l.synced.Load(), l.stateFrom.Load()) {
 			return removed, nil
 		}
 		oldest := s[0]
-		if expired, err := l.expired(oldest, total); err != nil || !expired {
+		if gone, err := expired(oldest, s[1].base); err != nil || !gone {
 			return removed, err
 		}
-		total -= oldest.end.Load()
 		l.takeOldest()
 		oldest.retire(true)
 		l.unlinking = oldest
@@ -91,7 +103,7 @@ func (l *Log) takeOldest() {
 	segs := *l.segs.Load()
 	rest := append([]*segment(nil), segs[1:]...)
 	l.segs.Store(&rest)
-	l.oldest.Store(rest[0].base)
+	raise(&l.oldest, rest[0].base) // TrimTo may have said more
 	for i, s := range l.idle {
 		if s == segs[0] {
 			l.idle = append(l.idle[:i], l.idle[i+1:]...)

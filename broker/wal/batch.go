@@ -18,8 +18,10 @@ type batch struct {
 type waiter struct {
 	owner  owner
 	upTo   uint64 // what the file is then needed for; 0: nothing
-	done   func(next uint64, err error)
+	from   uint64
+	done   func(from, next uint64, err error)
 	result chan<- outcome
+	redo   bool // what goes before it must be discarded, if this is refused: by the next
 }
 
 // outcome is what became of a commit.

@@ -85,7 +85,7 @@ func (l *Log) failed() error {
 func (l *Log) tell(waiters []waiter, o outcome) {
 	for i := range waiters {
 		if w := &waiters[i]; w.done != nil {
-			w.done(w.upTo, o.err)
+			w.done(w.from, w.upTo, o.err)
 		} else {
 			w.result <- o // has room
 		}
@@ -157,6 +157,13 @@ func (l *Log) refuseBatch(b *batch, err error) {
 	l.planned = l.cfg.FileBytes
 	if l.active != nil {
 		l.planned = l.active.end.Load()
+	}
+	for _, ws := range [][]waiter{b.waiters, later.waiters} {
+		for i := range ws {
+			if j, ok := ws[i].owner.(*Journal); ok && ws[i].redo {
+				j.discard = true
+			}
+		}
 	}
 	l.room.Broadcast()
 	l.mu.Unlock()

@@ -161,7 +161,7 @@ func TestJournalAppendAllocatesNothing(t *testing.T) {
 	l, _ := mustOpen(t, Config{FS: faultfs.New(1), Dir: testDir, Alone: -1})
 	j := mustJournal(t, l, "j")
 	done := make(chan error, 1)
-	report := func(_ uint64, err error) { done <- err }
+	report := func(_, _ uint64, err error) { done <- err }
 	data := make([]byte, 300)
 	at := uint64(0)
 	step := func() {

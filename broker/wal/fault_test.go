@@ -107,7 +107,7 @@ func TestFailedFlushPoisons(t *testing.T) {
 	do(t, mustBe(ErrPoisoned, e.Append(entryRange(4, 4, 1, 10))))
 	do(t, mustBe(ErrPoisoned, e.TruncateTo(2)))
 	do(t, mustBe(ErrPoisoned, l.Err()))
-	if j.Append(2, 3, []byte("x"), func(uint64, error) {}) {
+	if j.Append(2, 3, []byte("x"), func(_, _ uint64, _ error) {}) {
 		t.Error("a poisoned log takes an append")
 	}
 	if diff := cmp.Diff(entryRange(1, 3, 1, 10), all(t, e)); diff != "" {

@@ -62,7 +62,7 @@ func mustEntries(t testing.TB, l *Log, key string) *Entries {
 // put appends to a journal and waits.
 func put(j *Journal, from, next uint64, data []byte) error {
 	done := make(chan error, 1)
-	if !j.Append(from, next, data, func(_ uint64, err error) { done <- err }) {
+	if !j.Append(from, next, data, func(_, _ uint64, err error) { done <- err }) {
 		return fmt.Errorf("declined: %w", j.l.Err())
 	}
 	return <-done
@@ -132,7 +132,7 @@ func newAcks() *acks {
 	return a
 }
 
-func (a *acks) done(next uint64, err error) {
+func (a *acks) done(_, next uint64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.next = append(a.next, next)

@@ -12,14 +12,16 @@ type Journal struct {
 
 	// Guarded by Log.mu.
 	released uint64
-	top      uint64    // highest offset ever written
+	top      uint64    // highest offset written since the last Discard
 	found    []foundAt // what recovery found, until something is appended or released
 	live     bool      // something was: Replay has to read the files
+	discard  bool      // what is in the files must be discarded before the next append
 }
 
 // foundAt is where a journal's bytes are.
 type foundAt struct {
 	file *file
+	next uint64
 	pos  uint32
 	size uint32
 }
@@ -27,26 +29,33 @@ type foundAt struct {
 func (j *Journal) pins(upTo uint64) bool { return !j.forgotten && upTo > j.released }
 
 // Append writes the bytes of [from, next). It copies data, and returns before they
-// are durable; done is called once, with next, in the order of the appends of this
+// are durable; done is called once, with both, in the order of the appends of this
 // journal, from the committer's goroutine: it must not block. It waits only while a
 // whole batch waits already. It returns false, and has done nothing, if its log should
 // flush its own file instead: because nobody else appends at the moment, or because
 // this one cannot take it.
-func (j *Journal) Append(from, next uint64, data []byte, done func(next uint64, err error)) bool {
+func (j *Journal) Append(from, next uint64, data []byte, done func(from, next uint64, err error)) bool {
 	l := j.l
 	if next <= from || !l.shared(&j.stream) {
 		return false
 	}
-	b, err := l.begin(j, journalHeaderLen+len(data))
+	b, err := l.begin(j, prefixLen+journalHeaderLen+len(data))
 	if err != nil {
 		return false
+	}
+	w := waiter{owner: j, from: from, upTo: next, done: done, redo: j.discard}
+	records := uint32(1)
+	if j.discard {
+		b.buf = appendPrefix(b.buf, kindDiscard, 0, j.id)
+		records++
+		j.discard = false
 	}
 	b.buf = appendJournal(b.buf, j.id, from, next, data)
 	j.top = max(j.top, next)
 	j.live, j.found = true, nil
 	l.appends.Add(1)
 	l.appended.Add(int64(len(data)))
-	l.end(b, 1, waiter{owner: j, upTo: next, done: done})
+	l.end(b, records, w)
 	return true
 }
 
@@ -82,6 +91,30 @@ func (j *Journal) Release(upTo uint64) {
 	l.noteLocked(&j.stream, kindRelease, upTo)
 	if len(l.files) > 1 {
 		wake(l.work)
+	}
+}
+
+// Discard says that nothing that was appended so far is needed any more, whatever its
+// offsets: they may be used again. It does not wait, and no append may be under way.
+func (j *Journal) Discard() {
+	l := j.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if j.top == 0 || j.forgotten {
+		return
+	}
+	if j.top > j.released {
+		l.noteLocked(&j.stream, kindRelease, j.top)
+	}
+	j.discardLocked()
+	j.discard, j.live = true, true
+	wake(l.work)
+}
+
+func (j *Journal) discardLocked() {
+	j.top, j.released, j.found = 0, 0, nil
+	for _, f := range j.l.files {
+		delete(f.pins, j)
 	}
 }
 

@@ -13,11 +13,12 @@ type kind uint8
 const (
 	kindDeclare      kind = 1 // an id is a key's from here on, in this file
 	kindJournal      kind = 2 // bytes of a journal
-	kindRelease      kind = 3 // everything of a journal below an offset is not needed
+	kindRelease      kind = 3 // everything of a journal so far that is below an offset is not needed
 	kindForget       kind = 4 // likewise everything of the key, which ends
 	kindEntry        kind = 5 // an entry; one with an index that is held replaces it and those after it
 	kindTruncateFrom kind = 6 // entries from an index on are removed
 	kindTruncateTo   kind = 7 // entries below an index are removed
+	kindDiscard      kind = 8 // everything of a journal so far is not needed, whatever its offsets
 )
 
 // What a key names.
@@ -38,7 +39,7 @@ const (
 //	declare                     u16 length, key
 //	journal                     u64 from, u64 next, u32 length, bytes
 //	release, truncate from, to  u64
-//	forget                      nothing
+//	forget, discard             nothing
 //	entry                       u64 index, u64 term, i64 time in nanoseconds or 0, u32 length of ext,
 //	                            u32 length of data, u32 CRC-32C of the record without this field, ext, data
 const (
@@ -79,7 +80,7 @@ func parseRecord(b []byte, r *record) error {
 		return errBadRecord
 	}
 	switch r.kind {
-	case kindForget:
+	case kindForget, kindDiscard:
 		r.size = prefixLen
 		return nil
 	case kindRelease, kindTruncateFrom, kindTruncateTo:

@@ -194,14 +194,17 @@ func (l *Log) takeLocked(known ids, f *file, r *record) error {
 		switch r.kind {
 		case kindJournal:
 			o.top = max(o.top, r.b)
-			o.found = append(o.found, foundAt{file: f, pos: uint32(r.pos), size: uint32(r.size)})
+			o.found = append(o.found, foundAt{file: f, next: r.b, pos: uint32(r.pos), size: uint32(r.size)})
 			f.pinLocked(o, r.b)
 			return nil
 		case kindRelease:
 			o.released = max(o.released, r.a)
-			if o.released >= o.top {
-				o.found = nil
+			for len(o.found) > 0 && o.found[0].next <= r.a {
+				o.found = o.found[1:]
 			}
+			return nil
+		case kindDiscard:
+			o.discardLocked()
 			return nil
 		case kindForget:
 			l.forgetLocked(o)

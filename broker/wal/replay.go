@@ -28,8 +28,8 @@ func (l *Log) findAgain(j *Journal) ([]foundAt, error) {
 					ours[r.id] = r.typ == spaceJournal && string(r.data) == j.key
 				case !ours[r.id]:
 				case r.kind == kindJournal:
-					found = append(found, foundAt{file: p.f, pos: uint32(r.pos), size: uint32(r.size)})
-				case r.kind == kindForget:
+					found = append(found, foundAt{file: p.f, next: r.b, pos: uint32(r.pos), size: uint32(r.size)})
+				case r.kind == kindForget, r.kind == kindDiscard:
 					found = nil
 				}
 				return nil
