@@ -3,13 +3,17 @@ package quorum
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-var errInboxFull = errors.New("quorum: too many requests wait for the group")
+var (
+	errInboxFull  = errors.New("quorum: too many requests wait for the group")
+	errSuperseded = errors.New("quorum: a newer snapshot has come")
+)
 
 const (
 	// inboxRequests and inboxBytes bound what waits for one group's raft. A leader has
@@ -73,6 +77,7 @@ func (b *inbox) put(c *inbound, f frame) error {
 	}
 	if r.install != nil {
 		b.install = r.install
+		b.supersede(c.from)
 	}
 	b.queue = append(b.queue, r)
 	b.bytes += len(f.body)
@@ -81,6 +86,20 @@ func (b *inbox) put(c *inbound, f frame) error {
 	default: // it is awake
 	}
 	return nil
+}
+
+// supersede drops an install that waits, for the same leader now sends a newer snapshot.
+func (b *inbox) supersede(from Server) {
+	b.queue = slices.DeleteFunc(b.queue, func(r request) bool {
+		if r.install == nil || r.install.from != from {
+			return false
+		}
+		b.bytes -= len(r.f.body)
+		for _, asks := range r.install.asking {
+			b.g.n.run(func() { asks.c.refuse(asks.f, errSuperseded) })
+		}
+		return true
+	})
 }
 
 func (b *inbox) next() (request, bool) {
