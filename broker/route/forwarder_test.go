@@ -188,6 +188,47 @@ func TestLeaderThatLeadsNoMore(t *testing.T) {
 	})
 }
 
+// A shard that refuses one publish and takes the next: whatever had been sent by then, the
+// first one comes first, or is not written.
+func TestNobodyOvertakes(t *testing.T) {
+	run(t, nil, func(t *testing.T, c *cluster) {
+		for _, from := range []string{"a", "b"} { // here, and elsewhere
+			b := &book{}
+			r := newReplica(t, b)
+			n := 0
+			r.does(func(p *stream.Publish) {
+				if n++; n%3 == 1 {
+					p.Done(stream.Result{Err: notLeading()})
+					return
+				}
+				p.Done(b.append(p))
+			})
+			c.leads(shard0, "a", r, 1)
+			p := c.nodes[from].f.Place(shard0)
+			var calls []*call
+			var want []string
+			for i := range 100 {
+				want = append(want, fmt.Sprint(i))
+				calls = append(calls, newCall(t, want[i]).publish(p))
+			}
+			for _, call := range calls {
+				call.ok()
+			}
+			if d := cmp.Diff(want, b.all()); d != "" {
+				t.Errorf("from %s: records (-want +got):\n%s", from, d)
+			}
+			// One that is refused late, when the next one is written already.
+			r.holds()
+			late := newCall(t, "late").publish(p)
+			synctest.Wait()
+			r.does(nil)
+			newCall(t, "next").publish(p).ok()
+			r.release(func(*stream.Publish) stream.Result { return stream.Result{Err: notLeading()} })
+			late.refused(wire.CodeShardUnavailable, wire.RetryNow, "not_ready")
+		}
+	})
+}
+
 // The old leader has publishes whose fate it does not know yet: the next one gets none
 // before that is settled, so that nothing is overtaken.
 func TestWhatIsUnderWayComesFirst(t *testing.T) {

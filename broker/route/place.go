@@ -23,7 +23,8 @@ type Place struct {
 	waiting []*entry // by seq
 	back    []*entry // were under way and are not taken
 	seq     uint64
-	bytes   int64 // of waiting and back
+	written uint64 // behind the last one that is known to be written
+	bytes   int64  // of waiting and back
 
 	to            taker // of what is under way
 	underway      int
@@ -170,6 +171,7 @@ func (p *Place) answered(e *entry, r stream.Result, remote bool) {
 	p.settle(e)
 	if r.Err == nil {
 		p.backoff, p.retryAt = 0, time.Time{}
+		p.written = max(p.written, e.seq+1)
 	}
 	more := len(p.waiting)+len(p.back) > 0
 	p.mu.Unlock()
@@ -255,9 +257,19 @@ const (
 	lastRetry  = 250 * time.Millisecond
 )
 
-// merge puts what came back where it was. The caller holds mu.
-func (p *Place) merge() {
-	p.waiting = append(p.waiting, p.back...)
+// merge puts what came back where it was. What has been overtaken meanwhile is refused:
+// that takes a shard that stopped and began to take publishes while it had both. The
+// caller holds mu.
+func (p *Place) merge(refused *[]*entry) {
+	for _, e := range p.back {
+		if e.seq >= p.written || e.pub.HasProducer { // sequences have their order anyway
+			p.waiting = append(p.waiting, e)
+			continue
+		}
+		p.bytes -= e.size()
+		e.last = e.expired(stream.ReasonNotReady)
+		*refused = append(*refused, e)
+	}
 	clear(p.back)
 	p.back = p.back[:0]
 	slices.SortFunc(p.waiting, func(a, b *entry) int { return cmp.Compare(a.seq, b.seq) })

@@ -66,7 +66,7 @@ func (p *Place) next(refused *[]*entry) *entry {
 			p.hold(p.reason, refused)
 			return nil
 		}
-		p.merge()
+		p.merge(refused)
 	}
 	if len(p.waiting) == 0 {
 		p.unhold()
