@@ -58,8 +58,17 @@ type Config struct {
 	HandOver        time.Duration // how long readers are kept until the next leader is known [1 s]
 	FetchBytes      int           // of one page of what other brokers send [1 MiB]
 
-	Now func() time.Time // nil: time.Now
-	Log *slog.Logger     // nil: nothing is logged
+	Metrics Metrics
+	Now     func() time.Time // nil: time.Now
+	Log     *slog.Logger     // nil: nothing is logged
+}
+
+// Metrics are told what happens; any may be nil. They must not block.
+type Metrics struct {
+	Proposed func(publishes, bytes int) // one entry
+	Fetched  func(bytes int)            // from another broker
+	Sent     func(bytes int)            // to another broker
+	Broken   func()                     // a shard is not whole
 }
 
 // Validate reports every problem.
@@ -110,6 +119,18 @@ func (c *Config) setDefaults() {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	m := &c.Metrics
+	for _, f := range []*func(int){&m.Fetched, &m.Sent} {
+		if *f == nil {
+			*f = func(int) {}
+		}
+	}
+	if m.Proposed == nil {
+		m.Proposed = func(int, int) {}
+	}
+	if m.Broken == nil {
+		m.Broken = func() {}
 	}
 	c.Log = c.Log.With(slog.Uint64("group", uint64(c.Group)))
 }

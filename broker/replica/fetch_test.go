@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -185,7 +184,7 @@ func TestDamageIsRepaired(t *testing.T) {
 		a.must(key, fmt.Sprint(i), strings.Repeat("x", 1000))
 	}
 	b.settle()
-	damage(t, a, key)
+	damage(t, a, key, 0, 8000)
 	s := a.shard(key)
 	s.Unlead(stream.EndDeposed, nil) // the ring would hide it
 	s.Lead()
@@ -215,20 +214,28 @@ func TestDamageIsRepaired(t *testing.T) {
 	}
 }
 
-// damage spoils the first segment of a shard in its middle.
-func damage(t *testing.T, k *node, key ShardKey) {
+// damage spoils a segment of a shard, counted from the first or, negative, the last.
+func damage(t *testing.T, k *node, key ShardKey, which int, pos int64) {
 	t.Helper()
 	entries, err := k.fs.ReadDir(shardPath(key))
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(entries, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".log") })
-	f, err := k.fs.OpenFile(filepath.Join(shardPath(key), entries[i].Name()), os.O_RDWR, 0)
+	var names []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".log") {
+			names = append(names, e.Name())
+		}
+	}
+	if which < 0 {
+		which += len(names)
+	}
+	f, err := k.fs.OpenFile(filepath.Join(shardPath(key), names[which]), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.WriteAt([]byte("spoilt spoilt spoilt"), 8000); err != nil {
+	if _, err := f.WriteAt([]byte("spoilt spoilt spoilt"), pos); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -242,7 +249,7 @@ func TestDamageWithoutOthers(t *testing.T) {
 	for i := range 60 {
 		a.must(key, fmt.Sprint(i), strings.Repeat("x", 1000))
 	}
-	damage(t, a, key)
+	damage(t, a, key, 0, 8000)
 	a.g.find(key).damaged(errors.New("a reader says so"))
 	b.until("it is seen", func() bool { return a.g.Status().Repairing == 1 })
 	if at := a.must(key, "goes on"); at != 120 {
@@ -252,4 +259,30 @@ func TestDamageWithoutOthers(t *testing.T) {
 	if err != nil || len(records) == 0 {
 		t.Errorf("what was there is gone: %v", err)
 	}
+}
+
+// Damage that is found as a broker starts is repaired as well, before it can lead.
+func TestDamageAtStart(t *testing.T) {
+	var broken atomic.Int64
+	b := newBed(t, 3, func(c *Config) { c.Metrics.Broken = func() { broken.Add(1) } })
+	a, f := b.lead(0), b.nodes[1]
+	key := b.openShard(a, 0, Opening{})
+	for i := range 17 {
+		a.must(key, fmt.Sprint(i), strings.Repeat("x", 1000))
+	}
+	b.settle()
+	f.snapshot()
+	a.must(key, "what was there was on disk", "")
+	b.settle()
+	f.stop()
+	damage(t, f, key, -1, 700)
+	f.open()
+	b.until("the shard is whole", func() bool { return f.g.Status().Repairing == 0 })
+	b.same(key)
+	if broken.Load() != 1 {
+		t.Errorf("%d shards were found broken", broken.Load())
+	}
+	c := b.lead(1)
+	c.must(key, "new")
+	b.same(key)
 }

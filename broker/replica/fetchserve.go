@@ -105,5 +105,6 @@ func (f *Fetches) read(q *request, out, frames []byte) (_, _ []byte) {
 			g.cfg.Log.Warn("records that another broker asked for cannot be read", "shard", s.key, "from", q.from, "err", err)
 		}
 	}
+	g.cfg.Metrics.Sent(len(frames))
 	return p.append(out), frames
 }

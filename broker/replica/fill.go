@@ -141,7 +141,14 @@ func (f *filling) step(ctx context.Context, c net.Conn) error {
 
 // reset has the log begin anew: the broker that is asked has what comes.
 func (f *filling) reset(base uint64) error {
-	if err := f.s.log.Reset(base); err != nil {
+	log := f.s.log
+	err := log.Reset(base)
+	if _, damaged := errors.AsType[*seglog.CorruptionError](err); damaged { // it takes nothing at all
+		if err = log.again(func() error { return f.s.g.cfg.RemoveLog(f.s.key) }); err == nil {
+			err = log.Reset(base)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("begin the log anew at offset %d: %w", base, err)
 	}
 	f.s.synced.Store(0)
@@ -166,8 +173,11 @@ func (f *filling) append(records []seglog.Record) error {
 		r.Count -= uint32(have - r.Base)
 		r.Base, r.Frame, r.HasProducer = have, rest, false
 	}
+	n := 0
 	for _, r := range records {
-		f.bytes += int64(len(r.Frame))
+		n += len(r.Frame)
 	}
+	f.bytes += int64(n)
+	f.s.g.cfg.Metrics.Fetched(n)
 	return f.s.log.Append(records)
 }

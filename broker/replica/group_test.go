@@ -151,21 +151,7 @@ func readAll(t *testing.T, sub *stream.Subscription) (out []string) {
 		if st != stream.Ready {
 			return out
 		}
-		for b := p.Bytes; len(b) > 0; {
-			h, err := wire.ParseHeader(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n := wire.HeaderLen + int(h.Length)
-			e, err := wire.DecodeEvents(h.Flags, b[wire.HeaderLen:n])
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, p := range e.Records.All() {
-				out = append(out, fmt.Sprint(e.Base+uint64(i), " ", string(p)))
-			}
-			b = b[n:]
-		}
+		out = append(out, eventsIn(t, p.Bytes)...)
 		sub.Advance(p)
 	}
 }

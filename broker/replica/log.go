@@ -67,13 +67,19 @@ func newOpenable(open func() (Log, error)) (*openable, error) {
 }
 
 // reopen closes the log, whatever it says to that, and opens it.
-func (o *openable) reopen() error {
+func (o *openable) reopen() error { return o.again(func() error { return nil }) }
+
+// again does something to the log's files between closing and opening it.
+func (o *openable) again(meanwhile func() error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
 		return seglog.ErrClosed
 	}
 	_ = o.log().Close() // it has failed: what could not be flushed is found, or brought back
+	if err := meanwhile(); err != nil {
+		return err
+	}
 	l, err := o.open()
 	if err != nil {
 		return err

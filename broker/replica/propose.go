@@ -127,6 +127,7 @@ func (w *proposer) send() {
 		for _, i := range e.items {
 			b = appendItem(b, i.s.slot, i.p)
 		}
+		w.g.cfg.Metrics.Proposed(len(e.items), len(b))
 		e.on = w.g.Propose(b)
 		w.ordered <- e // has room for all that may be in flight
 	}

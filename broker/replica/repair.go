@@ -15,15 +15,22 @@ const repairRetry = 2 * time.Second
 // repairing makes shards whole that are not: leadership is given to a broker that has
 // their records, then they are fetched from it.
 func (g *Group) repairing() {
+	said := make(map[*shard]string) // what was said last of each
 	for {
 		wait := time.Duration(-1)
 		for _, s := range g.all() {
 			if s.broken() == nil {
 				continue
 			}
-			if err := g.repairOne(s); err != nil && g.ctx.Err() == nil {
+			err := g.repairOne(s)
+			if err == nil {
+				delete(said, s)
+				continue
+			}
+			wait = repairRetry
+			if text := err.Error(); said[s] != text && g.ctx.Err() == nil {
+				said[s] = text
 				g.cfg.Log.Warn("a shard could not be repaired yet, it is tried again", "shard", s.key, "err", err)
-				wait = repairRetry
 			}
 		}
 		if !g.waitForRepairs(wait) {

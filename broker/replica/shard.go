@@ -98,6 +98,7 @@ func (s *shard) check() bool {
 // fail notes that the shard is not whole, and has it repaired.
 func (s *shard) fail(err error) {
 	if s.trouble.Swap(&stuck{err}) == nil {
+		s.g.cfg.Metrics.Broken()
 		s.g.cfg.Log.Error("a shard is not whole on this broker, it is repaired from others", "shard", s.key, "err", err)
 	}
 	wake(s.g.repairs)
