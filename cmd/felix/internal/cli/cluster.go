@@ -26,7 +26,7 @@ already is a success.`,
   felix cluster transfer 4 felix-1                # have felix-1 lead group 4
   felix cluster move 4 --from felix-2 --to felix-5`)
 	cmd.AddCommand(a.clusterStatus(), a.clusterDrain(), a.clusterUndrain(), a.clusterRemove(), a.clusterMove(), a.clusterTransfer(),
-		a.clusterBalance())
+		a.clusterBalance(), a.clusterCerts())
 	return cmd
 }
 
