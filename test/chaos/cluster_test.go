@@ -339,11 +339,22 @@ func (c *cluster) untilInSync() {
 	}, &last)
 }
 
-// status asks somebody who is running.
+// status asks somebody who is running, statusAt one of them.
 func (c *cluster) status() (admin.ClusterStatus, error) {
+	c.t.Helper()
+	for _, m := range c.members {
+		if m.running() {
+			return c.statusAt(m)
+		}
+	}
+	c.t.Fatal("nobody is running")
+	return admin.ClusterStatus{}, nil
+}
+
+func (c *cluster) statusAt(m member) (admin.ClusterStatus, error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Second)
 	defer cancel()
-	return c.anyHTTP().ClusterStatus(ctx)
+	return c.http(m).ClusterStatus(ctx)
 }
 
 func inSync(s *admin.ClusterStatus, brokers int) bool {
