@@ -13,13 +13,14 @@ import (
 type inJournal struct {
 	next   uint64 // the end of what it and the segments hold together, without a gap
 	stable uint64 // the segments had everything below it
+	top    uint64 // the end of all that it holds
 }
 
 // lookAtJournal reads what the journal holds behind the last segment's records, which
 // end at end. What follows a gap was never reported as durable: the gap is an append
 // that the journal did not take, and that the segment lost.
 func (l *Log) lookAtJournal(s *segment, end uint64) (inJournal, error) {
-	more := inJournal{next: end}
+	more := inJournal{next: end, top: end}
 	if l.cfg.Journal == nil {
 		return more, nil
 	}
@@ -29,6 +30,7 @@ func (l *Log) lookAtJournal(s *segment, end uint64) (inJournal, error) {
 		}
 		return eachJournaled(s, from, next, data, func(h *recordHeader, _ []byte) error {
 			more.stable = max(more.stable, h.stable)
+			more.top = max(more.top, h.next())
 			if h.base <= more.next {
 				more.next = max(more.next, h.next())
 			}

@@ -46,6 +46,7 @@ type history struct {
 	l   *Log
 	c   *commits
 	own *ledger
+	j   *memJournal // nil: the log has none
 
 	records []Record // the model: every record ever appended that may still be there
 	next    uint64   // of the model
@@ -67,6 +68,9 @@ func randomHistory(t *testing.T, seed uint64) {
 	if rng.IntN(2) == 0 {
 		h.cfg.MaxBytes = 1 // what Trim is called for, see step
 	}
+	if rng.IntN(2) == 0 { // also with a mode that only reads it
+		h.j, h.cfg.JournalMax = randomJournal(rng), 1+rng.IntN(1000)
+	}
 	h.next, h.safe, h.oldest = h.cfg.First, h.cfg.First, h.cfg.First
 	defer func() {
 		if t.Failed() {
@@ -74,6 +78,9 @@ func randomHistory(t *testing.T, seed uint64) {
 		}
 		if h.l != nil {
 			_ = h.l.Close()
+		}
+		if h.j != nil {
+			h.j.stop()
 		}
 	}()
 	h.open("open")
@@ -190,9 +197,15 @@ func (h *history) powerCut() {
 }
 
 func (h *history) replaceDisk(p faultfs.Policy) {
-	old := h.l
+	old, oldJournal := h.l, h.j
+	if h.j != nil { // before the disk: what it has released by now is there
+		h.j = h.j.crash(h.rng.IntN)
+	}
 	h.d = h.d.crash(p, h.rng.Uint64())
 	_ = old.Close()
+	if oldJournal != nil {
+		oldJournal.stop()
+	}
 	h.open("open what is left")
 }
 
@@ -204,6 +217,9 @@ func (h *history) open(what string) {
 		cfg.FS, cfg.Committed = h.d.fs, func(next uint64, err error) { h.c.report(next, err) }
 		c := h.c
 		cfg.Committed = c.report
+		if h.j != nil {
+			cfg.Journal = h.j
+		}
 		l, rec, err := Open(cfg)
 		h.did("%s: %+v, %v", what, rec, err)
 		if err != nil {

@@ -197,12 +197,12 @@ func (l *Log) recoverLast(s *segment, floor uint64, rec *Recovery) error {
 		return l.wrap("read segment", err)
 	}
 	if end.bad != nil {
-		l.next.Store(max(end.next, more.next))
+		l.next.Store(max(end.next, more.top))
 		l.noteCorruption(end.bad)
 		return nil
 	}
 	if l.corrupt != nil { // elsewhere: nothing is changed
-		l.next.Store(max(sc.next, more.next))
+		l.next.Store(max(sc.next, more.top))
 		return nil
 	}
 	rec.Cut = end.cut
