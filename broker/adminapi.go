@@ -7,6 +7,7 @@ import (
 
 	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/catalog"
+	"felix.dev/felix/broker/cluster"
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/wire"
 )
@@ -81,6 +82,9 @@ func adminError(err error) error {
 	if errors.Is(err, errClosing) {
 		return &admin.Error{Code: admin.CodeDraining, Retry: admin.RetryNow, Message: "the broker is shutting down"}
 	}
+	if _, ok := errors.AsType[*cluster.Error](err); ok {
+		return clusterError(err)
+	}
 	if e, ok := errors.AsType[*stream.Error](err); ok {
 		text := e.Message
 		if e.Err != nil {
@@ -104,6 +108,12 @@ func shown(v *served) admin.Stream {
 	for i := range out.Shards {
 		k := &out.Shards[i]
 		k.Shard = uint32(i)
+		if i < len(v.entry.Places) {
+			k.SetPlace(v.entry.Places[i])
+			if v.leader != nil {
+				k.Leader = v.leader(i)
+			}
+		}
 		local := v.shard(i)
 		if local == nil {
 			switch {

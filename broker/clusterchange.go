@@ -193,10 +193,18 @@ func (s *clusterStreams) reserve(n catalog.Name, shard uint32, upTo uint64) (uin
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dutyTimeout)
 	defer cancel()
-	if _, err := s.propose(ctx, catalog.ReserveOffsets{Marks: []catalog.Mark{{Name: n, Incarnation: e.Incarnation, Shard: shard, UpTo: mark}}}); err != nil {
+	if _, err := s.propose(ctx, catalog.ReserveOffsets{Marks: []catalog.Mark{{
+		Name: n, Incarnation: e.Incarnation, Shard: shard, Epoch: e.Places[shard].Epoch, UpTo: mark,
+	}}}); err != nil {
 		return 0, err
 	}
-	return mark, nil
+	if e, err = s.cluster.State().Get(n); err != nil {
+		return 0, err
+	}
+	if e.Reserved[shard] < upTo { // the shard is another broker's by now
+		return 0, fmt.Errorf("broker: offsets of shard %d of %s: %w", shard, n, stream.ErrNotLeader)
+	}
+	return e.Reserved[shard], nil
 }
 
 // deletedRefusal is what clients are told of a stream that is being deleted.

@@ -104,7 +104,10 @@ func (s *clusterStreams) follow(ctx context.Context, st *catalog.State) (done bo
 
 // serve is a stream as this broker serves it from now on.
 func (s *clusterStreams) serve(have *served, e *catalog.Entry) *served {
-	v := &served{entry: *e, find: func(i int) *openShard { return s.where.local(keyOf(e, i)) }}
+	v := &served{
+		entry: *e, find: func(i int) *openShard { return s.where.local(keyOf(e, i)) },
+		leader: func(i int) string { return s.where.leads(e.Places[i]) },
+	}
 	if e.Deleting {
 		v.refusal = deletedRefusal()
 		return v

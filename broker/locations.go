@@ -107,6 +107,15 @@ func (l *locations) replicated(k route.Key, group uint32) route.State {
 	return route.State{Node: node, Addr: l.client(node), Generation: term}
 }
 
+// leads is the node that leads the group of a shard; empty: it has none, or nobody is known.
+func (l *locations) leads(p catalog.ShardPlace) string {
+	if p.Group == catalog.MetadataGroup {
+		return ""
+	}
+	node, _, _ := l.leader(p.Group)
+	return node
+}
+
 // client is a broker's address for clients; empty: it has none.
 func (l *locations) client(node string) string { return (*l.clients.Load())[node] }
 

@@ -19,6 +19,8 @@ type served struct {
 	// find gives, in a cluster, the shard of that number if its records are on this
 	// broker, and else nil.
 	find func(shard int) *openShard
+	// leader is, in a cluster, the node that leads a shard's group; empty: nobody is known.
+	leader func(shard int) string
 	// problem is why it cannot be opened; nil: it can.
 	problem *problem
 	// before counts what happened under the catalog's entry until it was opened the

@@ -183,6 +183,9 @@ func (b *Broker) serveAdmin(ctx context.Context) error {
 		Authorizer: admin.TokenAuthorizer{Verifier: verifier, SystemTenant: b.cfg.Auth.SystemTenant},
 		Gatherer:   b.cfg.Registry, Readiness: b.readiness, Log: b.log,
 	}
+	if b.member != nil {
+		cfg.Cluster = clusterAPI{b.member.cluster}
+	}
 	if b.cfg.Admin.TLS {
 		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: b.cert.Certificate}
 	}
