@@ -1,8 +1,10 @@
 package quorum
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"runtime/debug"
@@ -67,20 +69,45 @@ func (b boltValues) Set(key string, value []byte) error {
 
 func (b boltValues) Close() error { return guarded(b.store.Close) }
 
-// sound says what is wrong with a bolt file before bolt sees it: bolt maps a file into
-// memory by what the file says of itself.
+// sound says what is wrong with a bolt file before bolt sees it. bolt maps a file into
+// memory by what the file says of itself. And of its two heads, written in turns, it takes
+// the older one when the newer is damaged: that would take back a vote. A crash damages
+// neither, for what counts of a head is in one sector.
 func sound(path string) error {
-	info, err := os.Stat(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	if size := info.Size(); size < minBoltBytes || size%minBoltPage != 0 {
-		return fmt.Errorf("it has %d bytes", size)
+	defer func() { _ = f.Close() }() // it was read only
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	var head [boltHeadBytes]byte
+	if _, err := f.ReadAt(head[:], boltPageHeader); err != nil {
+		return fmt.Errorf("%w: it has %d bytes", errBoltHead, info.Size())
+	}
+	page := int64(binary.NativeEndian.Uint32(head[8:]))
+	if !boltHead(head[:]) || page < minBoltPage || info.Size() < 4*page || info.Size()%page != 0 {
+		return fmt.Errorf("%w: the first, in a file of %d bytes", errBoltHead, info.Size())
+	}
+	if _, err := f.ReadAt(head[:], page+boltPageHeader); err != nil || !boltHead(head[:]) {
+		return fmt.Errorf("%w: the second, in a file of %d bytes", errBoltHead, info.Size())
 	}
 	return nil
 }
 
+var errBoltHead = errors.New("damaged head")
+
 const (
-	minBoltPage  = 1024
-	minBoltBytes = 4 * minBoltPage
+	minBoltPage    = 1024
+	boltPageHeader = 16
+	boltHeadBytes  = 64 // magic, version, page size, flags, root and its sequence, free list, pages, transaction, checksum
 )
+
+// boltHead tells whether a head has the checksum that it says.
+func boltHead(head []byte) bool {
+	sum := fnv.New64a()
+	_, _ = sum.Write(head[:boltHeadBytes-8])
+	return sum.Sum64() == binary.NativeEndian.Uint64(head[boltHeadBytes-8:])
+}

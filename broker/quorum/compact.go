@@ -9,7 +9,7 @@ import (
 // removed.
 const holdTime = 30 * time.Second
 
-// hold keeps the entries after an index for a follower that installs a snapshot.
+// hold keeps the entries from an index on for a follower that installs a snapshot.
 type hold struct {
 	index uint64
 	until time.Time // zero: as long as it is called
@@ -89,7 +89,7 @@ func (s *logStore) compact(high uint64) error {
 	now := time.Now()
 	maps.DeleteFunc(s.holds, func(_ string, h hold) bool { return now.After(h.until) })
 	for _, h := range s.holds {
-		high = min(high, h.index)
+		high = min(high, h.index-1) // the last one of the snapshot is asked for too: its term
 	}
 	nothing := high < s.first
 	s.mu.Unlock()
