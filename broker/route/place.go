@@ -2,11 +2,13 @@ package route
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/wire"
 )
 
 // Place is one shard, as this broker sees it, and what is published to it from here. It
@@ -38,6 +40,7 @@ type Place struct {
 	reason  string // why
 	heldN   int    // of Forwarder.held
 	retryAt time.Time
+	why     string // not before
 	backoff time.Duration
 	newest  uint64 // generation of those who were asked
 	hint    State  // who the last owner said is the owner
@@ -238,13 +241,17 @@ func (p *Place) takeBack(e *entry, err error) {
 	p.back = append(p.back, e)
 	p.bytes += e.size()
 	p.soonest(e.deadline)
-	p.retryLater(now)
+	p.retryLater(now, err)
 	p.mu.Unlock()
 	p.f.look(p)
 }
 
 // retryLater waits longer each time that a taker takes nothing. The caller holds mu.
-func (p *Place) retryLater(now time.Time) {
+func (p *Place) retryLater(now time.Time, err error) {
+	p.why = stream.ReasonNotReady
+	if e, ok := errors.AsType[*stream.Error](err); ok && e.Code == wire.CodeShardUnavailable {
+		p.why = e.Reason
+	}
 	if now.Before(p.retryAt) {
 		return
 	}

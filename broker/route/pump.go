@@ -94,7 +94,7 @@ func (p *Place) next(refused *[]*entry) *entry {
 		p.newest, p.backoff, p.retryAt = s.Generation, 0, time.Time{}
 	}
 	if !p.retryAt.IsZero() && p.f.now().Before(p.retryAt) {
-		p.hold(stream.ReasonNotReady, refused)
+		p.hold(p.why, refused)
 		return nil
 	}
 	e := p.waiting[0]
@@ -114,8 +114,8 @@ func (p *Place) next(refused *[]*entry) *entry {
 			p.unhold()
 			return nil // the link goes on
 		case down:
-			p.retryAt = at
-			p.hold(stream.ReasonOwnerUnavailable, refused)
+			p.retryAt, p.why = at, stream.ReasonOwnerUnavailable
+			p.hold(p.why, refused)
 			return nil
 		}
 	}
