@@ -10,7 +10,7 @@ import (
 func (c *Config) serverConfig() *server.Config {
 	l := &c.Limits
 	return &server.Config{
-		Addr: c.Listen, RequireALPN: c.RequireALPN, NodeID: c.NodeID, Advertise: c.Advertise, Log: c.Log,
+		Addr: c.Listen, RequireALPN: c.RequireALPN, NodeID: c.NodeID, Advertise: c.Advertise, Cluster: c.Cluster != nil, Log: c.Log,
 		MaxConnections: l.Connections, MaxConnectionsPerAddress: l.ConnectionsPerAddress,
 		MaxStreams: l.StreamsPerConnection, MaxSubscriptions: l.Subscriptions,
 		AuthTimeout: time.Duration(l.AuthTimeout), IdleTimeout: time.Duration(l.IdleTimeout),
