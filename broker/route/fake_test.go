@@ -92,7 +92,7 @@ type replica struct {
 	held []*stream.Publish
 }
 
-func newReplica(t *testing.T, b *book) *replica {
+func newReplica(t testing.TB, b *book) *replica {
 	t.Helper()
 	r := &replica{book: b}
 	var err error

@@ -13,7 +13,7 @@ import (
 
 // cluster is some brokers in memory.
 type cluster struct {
-	t     *testing.T
+	t     testing.TB
 	nodes map[string]*node
 }
 
@@ -35,7 +35,7 @@ type node struct {
 	conns []*faultConn // to it
 }
 
-func newCluster(t *testing.T, change func(*Config), names ...string) *cluster {
+func newCluster(t testing.TB, change func(*Config), names ...string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, nodes: make(map[string]*node)}
 	for _, name := range names {

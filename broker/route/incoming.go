@@ -247,6 +247,7 @@ func (in *incoming) end() {
 // write writes answers until the connection ends.
 func (in *incoming) write() {
 	var spare []byte
+	var p patience
 	for {
 		select {
 		case <-in.kick:
@@ -262,7 +263,7 @@ func (in *incoming) write() {
 			spare = b
 			continue
 		}
-		err := in.conn.SetWriteDeadline(time.Now().Add(in.r.cfg.AnswerTimeout))
+		err := p.extend(in.conn, time.Now(), in.r.cfg.AnswerTimeout)
 		if err == nil {
 			_, err = in.conn.Write(b)
 		}

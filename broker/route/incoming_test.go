@@ -189,7 +189,7 @@ func TestUnreadAnswers(t *testing.T) {
 			}
 			sent++
 		}
-		if took := time.Since(begin); took != 10*time.Second {
+		if took := time.Since(begin); took > 12*time.Second {
 			t.Errorf("closed after %s", took)
 		}
 		if most := unreadAnswers / 10; sent > most {

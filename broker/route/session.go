@@ -30,11 +30,24 @@ var (
 
 // session is one connection of a link while it lasts.
 type session struct {
-	l     *link
-	conn  net.Conn
-	heard atomic.Int64 // when the owner was last heard, or took a part of a large publish; ns since the epoch
-	buf   []byte       // the writer's
-	batch []*entry
+	l        *link
+	conn     net.Conn
+	heard    atomic.Int64 // when the owner was last heard, or took a part of a large publish; ns since the epoch
+	patience              // the writer's
+	buf      []byte       // the writer's
+	batch    []*entry     // the writer's
+}
+
+// patience moves a write deadline at most once in an eighth of its time: to set it costs as
+// much as a small write.
+type patience struct{ until time.Time }
+
+func (p *patience) extend(conn net.Conn, now time.Time, limit time.Duration) error {
+	if p.until.Sub(now) >= limit {
+		return nil
+	}
+	p.until = now.Add(limit + limit/8)
+	return conn.SetWriteDeadline(p.until)
 }
 
 // serve runs a connection until it fails, or is not used, or ctx is over.
@@ -187,10 +200,11 @@ func (s *session) flush(last uint64, b []byte) error {
 	s.l.mu.Lock()
 	s.l.started = max(s.l.started, last)
 	s.l.mu.Unlock()
-	if err := s.conn.SetWriteDeadline(s.l.f.now().Add(s.l.f.cfg.SilenceTimeout)); err != nil {
-		return fmt.Errorf("route: forward to %s: %w", s.l.node, err)
+	err := s.extend(s.conn, s.l.f.now(), s.l.f.cfg.SilenceTimeout)
+	if err == nil {
+		_, err = s.conn.Write(b)
 	}
-	if _, err := s.conn.Write(b); err != nil {
+	if err != nil {
 		return fmt.Errorf("route: forward to %s: %w", s.l.node, err)
 	}
 	return nil
