@@ -36,6 +36,9 @@ type Config struct {
 	// HandshakeTimeout bounds all that comes before a connection can be used: dialing,
 	// TLS, the hello and its answer, on both sides [5 s].
 	HandshakeTimeout time.Duration
+	// DeadAfter ends a connection, in either direction, whose other side takes no bytes for
+	// so long: its host is gone, or its process hangs (Linux only) [10 s].
+	DeadAfter time.Duration
 	// MaxHandshakes bounds the incoming connections that have not said who they are.
 	// One more closes the one that has taken longest [128].
 	MaxHandshakes int
@@ -81,6 +84,7 @@ func (c *Config) Validate() error {
 		value int64
 	}{
 		{"handshake timeout", int64(c.HandshakeTimeout)},
+		{"dead after", int64(c.DeadAfter)},
 		{"handshakes", int64(c.MaxHandshakes)},
 		{"connections", int64(c.MaxConns)},
 		{"connections per peer", int64(c.MaxConnsPerPeer)},
@@ -111,6 +115,7 @@ func (c *Config) setDefaults() {
 		}
 	}
 	def(&c.HandshakeTimeout, 5*time.Second)
+	def(&c.DeadAfter, 10*time.Second)
 	def(&c.CallTimeout, 10*time.Second)
 	def(&c.IdleTimeout, time.Minute)
 	defInt(&c.MaxHandshakes, 128)
@@ -125,7 +130,8 @@ func (c *Config) setDefaults() {
 		c.Resolve = func(string) (string, bool) { return "", false }
 	}
 	if c.DialNet == nil {
-		c.DialNet = dialTCP
+		d := net.Dialer{KeepAliveConfig: keepAlive, Control: deadAfter(c.DeadAfter)}
+		c.DialNet = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -21,8 +21,8 @@ const (
 )
 
 // Conn is a connection between two brokers that know who the other is. Reads and
-// writes have no deadline but what its user sets; a host that is gone is noticed
-// within half a minute.
+// writes have no deadline but what its user sets. A host that is gone ends it: after
+// Config.DeadAfter if there are bytes on the way to it, else within half a minute.
 type Conn struct {
 	net.Conn // secure
 	// Node is the other side. Kind and Target are those of the hello.

@@ -34,7 +34,9 @@
 // Connections by peer and in total, the bytes of a call and of its answer, the memory
 // of all incoming calls, the calls to one peer, the time of a call and how long a
 // connection for calls idles: all of Config. A connection of another kind may say
-// nothing for as long as both hosts live; whoever needs an answer sets a deadline.
+// nothing for as long as both hosts live, but not for much longer than a host: one
+// that takes no bytes, or is not there anymore, ends it. Whoever needs an answer sets
+// a deadline.
 //
 // # Goroutines
 //
@@ -48,7 +50,8 @@
 // config.go: what a broker is told. kind.go: what connections are for. errors.go: what
 // goes wrong. transport.go: the listener's life and what is counted. accept.go: incoming
 // connections until their handler. dial.go: outgoing ones. hello.go: the hello and its
-// answer. tls.go: whom to believe. conn.go: a connection and its end. call.go: calling.
+// answer. tls.go: whom to believe. conn.go: a connection and its end. dead_*.go:
+// a peer that takes nothing. call.go: calling.
 // callconn.go: a connection for calls. callpool.go: those that idle. callserver.go:
 // answering calls. frame.go: the bytes of a call.
 package peer

@@ -43,10 +43,6 @@ type CallHandler func(ctx context.Context, from string, body json.RawMessage) (a
 // keepAlive finds a peer whose host is gone, on connections on which nothing is sent.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
-	return (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, "tcp", addr)
-}
-
 // Listen binds the address. Peers may connect from now on and wait for Serve. The
 // context is for binding only.
 func Listen(ctx context.Context, cfg Config) (*Transport, error) {
@@ -54,7 +50,7 @@ func Listen(ctx context.Context, cfg Config) (*Transport, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
-	l, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", cfg.Listen)
+	l, err := (&net.ListenConfig{KeepAliveConfig: keepAlive, Control: deadAfter(cfg.DeadAfter)}).Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}

@@ -71,7 +71,7 @@ var outside = map[string][]string{
 	"broker/vfs/faultfs":   {},
 	"broker/seglog":        {"golang.org/x/sync", "golang.org/x/sys"},
 	"broker/catalog":       {"golang.org/x/sync", "sigs.k8s.io/yaml"},
-	"broker/peer":          {"golang.org/x/sync"},
+	"broker/peer":          {"golang.org/x/sync", "golang.org/x/sys"},
 	"broker/peer/pki":      {},
 	"broker/peer/faultnet": {},
 	"broker/auth":          {"github.com/golang-jwt/jwt/v5", "golang.org/x/sync"},

@@ -99,6 +99,7 @@ func pair(ctx context.Context) (here, middle net.Conn, err error) {
 type relay struct {
 	link      link
 	near, far net.Conn
+	stranded  bool // guarded by Network.mu
 	done      chan struct{}
 	once      sync.Once
 }

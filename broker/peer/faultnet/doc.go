@@ -21,7 +21,8 @@
 // and dialing waits until its context ends. When the cut is healed everything that
 // waited comes, as TCP would send it again. Some hundred KiB are taken from a sender
 // before it must wait. Refuse is a process that is gone from a host that is there:
-// dialing fails at once. Reset closes the connections that exist. Delay has what
+// dialing fails at once. Reset closes the connections that exist, Strand has them pass
+// nothing ever again while new ones work. Delay has what
 // passes arrive later without making a link narrower, Flaky closes connections at
 // random.
 //

@@ -32,7 +32,7 @@ func (d *direction) read() {
 	buffer := make([]byte, chunkBytes)
 	for {
 		n, err := d.from.Read(buffer)
-		rule, _ := d.network.rule(d.link)
+		rule, _ := d.rule()
 		c := chunk{due: time.Now().Add(rule.delay)}
 		if rule.jitter > 0 {
 			c.due = c.due.Add(time.Duration(d.random.Int64N(int64(rule.jitter))))
@@ -88,7 +88,7 @@ func (d *direction) write() {
 // wait returns when a chunk may pass; false: the connection is closed.
 func (d *direction) wait(due time.Time) bool {
 	for {
-		rule, changed := d.network.rule(d.link)
+		rule, changed := d.rule()
 		var timer *time.Timer
 		var then <-chan time.Time
 		if !rule.cut {

@@ -74,6 +74,20 @@ func (n *Network) Rejoin(node string) { n.mark(n.lonely, node, false) }
 // Refuse has dialing to a node fail at once, as if no process were there.
 func (n *Network) Refuse(node string, on bool) { n.mark(n.gone, node, on) }
 
+// Strand has nothing pass ever again on the connections that exist between a and b, and
+// leaves new ones alone: what a host leaves behind that lost power and came back, or
+// came back at another address. Neither end hears of it.
+func (n *Network) Strand(a, b string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for r := range n.relays {
+		if r.link == (link{a, b}) || r.link == (link{b, a}) {
+			r.stranded = true
+		}
+	}
+	n.change()
+}
+
 // Reset closes the connections that exist between a and b.
 func (n *Network) Reset(a, b string) {
 	n.mu.Lock()
@@ -103,14 +117,18 @@ func (n *Network) mark(set map[string]bool, node string, on bool) {
 	n.change()
 }
 
-// rule is that of a link now. changed is closed when it may be another.
-func (n *Network) rule(l link) (r rule, changed <-chan struct{}) {
+// rule is that of one direction of a connection now. changed is closed when it may be
+// another.
+func (d *direction) rule() (r rule, changed <-chan struct{}) {
+	n := d.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.ruleOf(l), n.changed
+	r = n.ruleOf(d.link)
+	r.cut = r.cut || d.relay.stranded
+	return r, n.changed
 }
 
-// ruleOf is rule for one that holds mu. A node always reaches itself.
+// ruleOf is that of a link now. The caller holds mu. A node always reaches itself.
 func (n *Network) ruleOf(l link) rule {
 	if l.from == l.to {
 		return rule{}

@@ -166,3 +166,23 @@ func TestFlaky(t *testing.T) {
 		t.Errorf("of %d connections %d were closed", len(first), lost)
 	}
 }
+
+// TestStrand: connections that exist are dead and nobody is told; new ones work.
+func TestStrand(t *testing.T) {
+	nw, a, b, c := three(t)
+	near, far := a.dial(b)
+	_, from := b.dial(a)
+	ac, ca := a.dial(c)
+	nw.Strand("a", "b")
+	nw.HealAll()
+	send(t, near, "lost")
+	near.Close()
+	wantNothing(t, far)
+	send(t, from, "lost")
+	again, there := a.dial(b)
+	send(t, again, "heard")
+	wantText(t, there, "heard")
+	send(t, ac, "still there")
+	wantText(t, ca, "still there")
+	wantNothing(t, far)
+}
