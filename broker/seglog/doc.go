@@ -37,7 +37,8 @@
 //	manual.go                        Sync, TrimTo and Reset, for an owner with a log of his own
 //	flush.go, keeper.go              the two goroutines: what is synced; what can wait
 //	read.go, lookup.go, scan.go      pages, from an offset to its place, from record to record
-//	trim.go, remove.go               retention; the end of all
+//	records.go                       whole records, for a copy of the log
+//	trim.go, trimpoint.go, remove.go  retention, and what it would take; the end of all
 //	segment.go                       one file and who has it open
 //	segmentheader.go, record.go, index.go, state.go, mark.go, names.go  the format
 //	recover.go, sealed.go, tail.go   what Open finds, and how it judges it

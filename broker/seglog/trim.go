@@ -88,6 +88,9 @@ func (l *Log) newestOf(s *segment) (int64, error) {
 	defer func() { _ = f.Close() }() // only read
 	s.idxMu.Lock()
 	defer s.idxMu.Unlock()
+	if s.idx != nil { // closed a moment ago: the keeper has not written it yet
+		return s.idx.newest, nil
+	}
 	if err := l.loadIndex(s, f); err != nil {
 		return 0, err
 	}
