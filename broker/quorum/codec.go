@@ -65,9 +65,9 @@ const (
 	flagLater     = 1 << 4 // not answered in time
 )
 
-func flag(on bool, bit uint64) uint64 {
+func bit(on bool, value uint64) uint64 {
 	if on {
-		return bit
+		return value
 	}
 	return 0
 }
@@ -109,7 +109,7 @@ func decodeAppend(body []byte, from []byte) (*raft.AppendEntriesRequest, error) 
 }
 
 func encodeAppended(r *raft.AppendEntriesResponse) []byte {
-	return appendUints(nil, r.Term, r.LastLog, flag(r.Success, flagSuccess)|flag(r.NoRetryBackoff, flagNoBackoff))
+	return appendUints(nil, r.Term, r.LastLog, bit(r.Success, flagSuccess)|bit(r.NoRetryBackoff, flagNoBackoff))
 }
 
 func decodeAppended(body []byte, from []byte, into *raft.AppendEntriesResponse) error {
@@ -122,7 +122,7 @@ func decodeAppended(body []byte, from []byte, into *raft.AppendEntriesResponse) 
 }
 
 func encodeVote(term, lastIndex, lastTerm uint64, transfer bool) []byte {
-	return appendUints(nil, term, lastIndex, lastTerm, flag(transfer, flagTransfer))
+	return appendUints(nil, term, lastIndex, lastTerm, bit(transfer, flagTransfer))
 }
 
 func decodeVote(body []byte, from []byte) (*raft.RequestVoteRequest, error) {
@@ -136,7 +136,7 @@ func decodeVote(body []byte, from []byte) (*raft.RequestVoteRequest, error) {
 }
 
 // encodeSaid is the answer to votes and installs: a term and yes or no.
-func encodeSaid(term uint64, yes bool) []byte { return appendUints(nil, term, flag(yes, flagSuccess)) }
+func encodeSaid(term uint64, yes bool) []byte { return appendUints(nil, term, bit(yes, flagSuccess)) }
 
 func decodeSaid(body []byte) (term uint64, yes bool, err error) {
 	d := decoder{b: body}

@@ -29,9 +29,10 @@ type Group struct {
 	asked  *proposals
 	leader *leadership
 
-	beating   atomic.Bool // a heartbeat of a new term is being taken
-	snapping  atomic.Bool // a snapshot is being taken
-	snapped   time.Time   // when the node last began one; the ticker's
+	passed    atomic.Uint64 // entries up to here are not the machine's, beyond what it has applied
+	beating   atomic.Bool   // a heartbeat of a new term is being taken
+	snapping  atomic.Bool   // a snapshot is being taken
+	snapped   time.Time     // when the node last began one; the ticker's
 	impatient impatience
 
 	members chan struct{} // holds one token: who has it changes members
@@ -56,7 +57,7 @@ type State struct {
 	Leader      Server
 	LeaderKnown bool
 	Term        uint64
-	Applied     uint64 // by the machine
+	Applied     uint64 // by the machine, or not for it
 	Commit      uint64
 	Last        uint64
 	LastContact time.Time // with the leader; zero: never, or it is this server
@@ -70,8 +71,9 @@ func (g *Group) ID() uint32 { return g.id }
 
 // State is cheap.
 func (g *Group) State() State {
+	commit := g.raft.CommitIndex()
 	s := State{
-		Term: g.raft.CurrentTerm(), Applied: g.fsm.applied.Load(), Commit: g.raft.CommitIndex(), Last: g.raft.LastIndex(),
+		Term: g.raft.CurrentTerm(), Applied: g.applied(commit), Commit: commit, Last: g.raft.LastIndex(),
 		Voter: g.voter(), Restoring: g.fsm.busy.Load(),
 	}
 	if stuck := g.watch.stuck(); stuck != nil {

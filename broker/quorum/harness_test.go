@@ -50,6 +50,8 @@ type host struct {
 	node    *Node
 	group   *Group
 	machine *machine
+
+	open atomic.Pointer[Group] // group, for those who don't run the test
 }
 
 func newCluster(t testing.TB, n int, tune func(*NodeConfig)) *cluster {
@@ -155,6 +157,17 @@ func (h *host) join(bootstrap []Server) {
 	if err != nil {
 		h.c.t.Fatal(err)
 	}
+	h.open.Store(h.group)
+}
+
+// leading is some group that leads, if one does.
+func (c *cluster) leading(from int) *Group {
+	for i := range c.hosts {
+		if g := c.hosts[(from+i)%len(c.hosts)].open.Load(); g != nil && g.State().Leading {
+			return g
+		}
+	}
+	return nil
 }
 
 func (h *host) up() bool { return h.node != nil }

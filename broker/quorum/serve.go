@@ -156,7 +156,7 @@ func appendBeat(b []byte, group uint64, r *raft.AppendEntriesResponse) []byte {
 	if r == nil {
 		return appendUints(b, group, 0, 0, flagLater)
 	}
-	return appendUints(b, group, r.Term, r.LastLog, flag(r.Success, flagSuccess)|flag(r.NoRetryBackoff, flagNoBackoff))
+	return appendUints(b, group, r.Term, r.LastLog, bit(r.Success, flagSuccess)|bit(r.NoRetryBackoff, flagNoBackoff))
 }
 
 // heartbeat gives raft a leader's heartbeat and returns what it says, nil if nothing.
