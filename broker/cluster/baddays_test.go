@@ -64,12 +64,12 @@ func TestNodeIDIsTaken(t *testing.T) {
 	b.must(joins(a))
 	w.whole(a, b)
 	twin := &house{w: w, node: "b", instance: newInstance(), dir: t.TempDir(), numbered: true}
-	real := w.names[b.name()]
+	addr := w.names[b.name()]
 	if err := twin.open(joins(a)); err != nil {
 		t.Fatal(err)
 	}
 	w.mu.Lock()
-	w.names[b.name()] = real // opening the twin took the name; it is still the other's
+	w.names[b.name()] = addr // opening the twin took the name; it is still the other's
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

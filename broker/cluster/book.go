@@ -43,9 +43,11 @@ type page struct {
 	Instance string `json:"instance,omitempty"`
 	// Founding says that the cluster is being founded by this broker; Settled that
 	// it has had the catalog, so that its part of the metadata group is there.
-	Founding bool                `json:"founding,omitempty"`
-	Settled  bool                `json:"settled,omitempty"`
-	Brokers  map[string]position `json:"brokers,omitempty"` // by node
+	Founding bool `json:"founding,omitempty"`
+	Settled  bool `json:"settled,omitempty"`
+	// Since is of the broker's last start.
+	Since   int64               `json:"since,omitempty"`
+	Brokers map[string]position `json:"brokers,omitempty"` // by node
 }
 
 // position is where a broker is.
@@ -55,8 +57,7 @@ type position struct {
 }
 
 // heardOf is a position that a broker has told, or that somebody has heard from
-// it. Since is when that broker started, by its own clock: a later start tells
-// more.
+// it. Since says which start of that broker it is of: a later one tells more.
 type heardOf struct {
 	position
 
@@ -124,6 +125,22 @@ func (b *Book) founding() bool { return b.written().Founding }
 
 // settled says that this broker has had the catalog of its cluster.
 func (b *Book) settled() bool { return b.written().Settled }
+
+// begin returns a number for a start of the broker: the clock, or more if the clock
+// was set back since the last start.
+func (b *Book) begin(now int64) (int64, error) {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	next := b.written()
+	next.Since = max(now, next.Since+1)
+	if next.Cluster == "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.page = next // it is written with the cluster
+		return next.Since, nil
+	}
+	return next.Since, b.write(next)
+}
 
 // enter writes down that the broker belongs to a cluster. It does so once.
 func (b *Book) enter(cluster string, self quorum.Server, founding bool) error {

@@ -111,7 +111,7 @@ func (c *Cluster) onGone(_ context.Context, _ string, body json.RawMessage) (any
 	if req.Instance != c.cfg.Self.Instance || req.Cluster != c.cfg.Book.Cluster() {
 		return nil, refuse(CodeInvalid, "that is not this broker")
 	}
-	go c.fail(refuse(CodeRemoved, "broker %s was removed from cluster %s: to have it join again, start it with an empty data directory",
+	c.fail(refuse(CodeRemoved, "broker %s was removed from cluster %s: to have it join again, start it with an empty data directory",
 		c.cfg.Self, req.Cluster))
 	return struct{}{}, nil
 }

@@ -15,7 +15,7 @@ import (
 // anywhere.
 type Cluster struct {
 	cfg     Config
-	since   int64 // when it started
+	since   int64 // which start this is; rises from one to the next
 	machine *machine
 	meta    atomic.Pointer[quorum.Group] // nil before it is open
 	known   atomic.Bool                  // Start is done: the catalog is known
@@ -57,8 +57,12 @@ func New(cfg Config) (*Cluster, error) {
 		return nil, refuse(CodeForeign, "this broker has %d streams of its own and cannot join a cluster with them: "+
 			"found the cluster with this broker and have the others join it, or start with an empty data directory", cfg.Import.Streams())
 	}
+	since, err := cfg.Book.begin(cfg.Now().UnixNano())
+	if err != nil {
+		return nil, err
+	}
 	c := &Cluster{
-		cfg: cfg, since: cfg.Now().UnixNano(), catalog: newNotifier(), leaders: newNotifier(), ended: make(chan struct{}),
+		cfg: cfg, since: since, catalog: newNotifier(), leaders: newNotifier(), ended: make(chan struct{}),
 		committed: newKick(),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -73,8 +77,8 @@ func New(cfg Config) (*Cluster, error) {
 }
 
 // Start finds the cluster, founds it or joins it, and returns when this broker has
-// the catalog as it is now, or at least as it was when Start began. Who fails to
-// start is closed.
+// the catalog as it is now, or at least as it was when Start began. Close comes
+// after it in any case.
 //
 // It waits for as long as ctx does: for others to be reached, or to agree. An
 // error that is not one of ctx is final.
@@ -143,7 +147,7 @@ func (c *Cluster) Err() error {
 }
 
 // fail ends this broker's part in the cluster. Whoever owns it sees Done and
-// closes it.
+// closes it. It waits for nobody: what runs here may call it.
 func (c *Cluster) fail(err error) {
 	c.cfg.Log.Error("this broker is not part of the cluster any more", "broker", c.cfg.Self.String(), "error", err)
 	c.finish(err)
@@ -183,7 +187,7 @@ func (c *Cluster) Resolve(node string) (addr string, ok bool) { return c.cfg.Boo
 func (c *Cluster) catalogChanged(st *catalog.State) {
 	self := c.cfg.Self
 	if b, ok := st.Broker(self.Node); st.WasRemoved(self.Node, self.Instance) || ok && b.Instance != self.Instance && c.known.Load() {
-		go c.fail(removedError(st, self)) // whoever applies must not wait for what this ends
+		c.fail(removedError(st, self))
 	}
 	c.catalog.notify()
 }

@@ -46,8 +46,9 @@ type Config struct {
 	// group once it is open, and before anybody else gets it. Required.
 	NewMachine func(group uint32) (m quorum.Machine, onLeader func(quorum.Leadership), err error)
 	Started    func(group uint32, g *quorum.Group)
-	// Stopped is called when a replica of a group has been closed here, with
-	// removed when its data is to go, too. Nil: nobody cares.
+	// Stopped is called when a replica of a group has been closed here, and with
+	// removed when nothing of the group is to be here: what its machine has kept is
+	// to go, if there is any. Nil: nobody cares.
 	Stopped func(ctx context.Context, group uint32, removed bool) error
 	// MoveShard brings a durable shard that one broker owns to this one: it copies
 	// what the owner has, has the owner stop, copies the rest, and returns when

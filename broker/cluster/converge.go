@@ -68,6 +68,7 @@ func (c *Cluster) stepOnce(ctx context.Context, r *replica) (again time.Duration
 		return whenChanged
 	case stepWait:
 		return jittered(c.cfg.Timings.Retry)
+	default:
 	}
 	step, cancel := context.WithTimeout(ctx, c.cfg.Timings.Change)
 	defer cancel()

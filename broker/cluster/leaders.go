@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"maps"
+	"time"
 
 	"felix.dev/felix/broker/catalog"
 )
@@ -20,7 +21,9 @@ func (c *Cluster) Leader(group uint32) (node string, term uint64, ok bool) {
 	if g, here := c.Group(group); here {
 		st := g.State()
 		switch {
-		case st.Leading, st.LeaderKnown && st.Term >= best.term:
+		case st.Leading:
+			return c.cfg.Self.Node, st.Term, true
+		case st.LeaderKnown && st.Term >= best.term:
 			return st.Leader.Node, st.Term, true
 		case best.node == c.cfg.Self.Node || best.term < st.Term:
 			return "", st.Term, false // that was before
@@ -64,7 +67,7 @@ func (c *Cluster) metadataLeader() (node string, ok bool) {
 func (c *Cluster) fitToLead() func(group uint32, node string) bool {
 	st := c.State()
 	words := c.around.words()
-	words[c.cfg.Self.Node] = word{report: c.report(), at: c.cfg.Now()}
+	words[c.cfg.Self.Node] = word{report: c.report(), at: time.Now()}
 	return func(group uint32, node string) bool {
 		b, ok := st.Broker(node)
 		if !ok || b.Draining || !c.around.up(serverOf(b)) {

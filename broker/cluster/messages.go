@@ -36,7 +36,7 @@ type helloAnswer struct {
 type joinRequest struct {
 	Protocol int            `json:"protocol"`
 	Broker   catalog.Broker `json:"broker"`
-	Since    int64          `json:"since"` // when it started, nanoseconds
+	Since    int64          `json:"since"` // which start of the broker this is
 	// Cluster is the one that the broker's data is of. Empty: it has none.
 	Cluster string `json:"cluster,omitempty"`
 	// Passed says that it comes from another broker, and is not passed on again.
@@ -55,7 +55,7 @@ type report struct {
 	Node     string             `json:"node"`
 	Instance string             `json:"instance"`
 	Peer     string             `json:"peer"`
-	Since    int64              `json:"since"` // when it started, nanoseconds
+	Since    int64              `json:"since"` // which start of the broker this is
 	Heard    map[string]heardOf `json:"heard,omitempty"`
 	Groups   []groupReport      `json:"groups,omitempty"`
 	Moves    []moveReport       `json:"moves,omitempty"`

@@ -68,14 +68,14 @@ func (m *moves) run(ctx context.Context) {
 		m.forget(coming)
 		var retry <-chan time.Time
 		if failures > 0 {
-			t := time.NewTimer(jittered(m.c.cfg.Timings.Exchange))
-			defer t.Stop()
-			retry = t.C
+			retry = time.After(jittered(m.c.cfg.Timings.Exchange)) // it is collected when something else comes first
 		}
 		select {
 		case <-changed:
 		case <-retry:
 		case <-ctx.Done():
+		}
+		if !rest(ctx) {
 			return
 		}
 	}
@@ -101,7 +101,7 @@ func (m *moves) coming() []ShardMove {
 func (m *moves) bring(ctx context.Context, move ShardMove) error {
 	c := m.c
 	key := shardKey{move.Entry.Incarnation, move.Shard}
-	began := c.cfg.Now()
+	began := time.Now()
 	c.cfg.Log.Info("moving a shard here", "stream", move.Entry.Spec.Name.String(), "shard", move.Shard, "from", move.From)
 	err := c.cfg.MoveShard(ctx, move)
 	if err == nil {
@@ -116,7 +116,7 @@ func (m *moves) bring(ctx context.Context, move ShardMove) error {
 		return fmt.Errorf("cluster: move shard: %w", err)
 	}
 	delete(m.failed, key)
-	c.cfg.Log.Info("moved a shard here", "stream", move.Entry.Spec.Name.String(), "shard", move.Shard, "took", c.cfg.Now().Sub(began))
+	c.cfg.Log.Info("moved a shard here", "stream", move.Entry.Spec.Name.String(), "shard", move.Shard, "took", time.Since(began))
 	return nil
 }
 

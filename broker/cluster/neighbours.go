@@ -68,7 +68,7 @@ func (n *neighbours) follow() {
 			continue
 		}
 		ctx, cancel := context.WithCancel(n.c.ctx)
-		a := &asker{wake: newKick(), stop: cancel, since: n.c.cfg.Now()}
+		a := &asker{wake: newKick(), stop: cancel, since: time.Now()}
 		n.asked[node] = a
 		n.c.wg.Go(func() {
 			defer cancel()
@@ -156,7 +156,7 @@ func (n *neighbours) hear(r *report) {
 	n.mu.Lock()
 	before := n.heard[r.Node]
 	if before.at.IsZero() || r.Since >= before.report.Since || r.Instance != before.report.Instance {
-		n.heard[r.Node] = word{report: *r, at: c.cfg.Now()}
+		n.heard[r.Node] = word{report: *r, at: time.Now()}
 	}
 	n.mu.Unlock()
 	n.follow()
@@ -185,7 +185,7 @@ func (n *neighbours) heardWithin(node string, d time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := n.heard[node]
-	return w.failed == "" && !w.at.IsZero() && n.c.cfg.Now().Sub(w.at) < d
+	return w.failed == "" && !w.at.IsZero() && time.Since(w.at) < d
 }
 
 // up tells whether a server was heard of lately.
@@ -196,7 +196,7 @@ func (n *neighbours) up(s quorum.Server) bool {
 	n.mu.Lock()
 	w := n.heard[s.Node]
 	n.mu.Unlock()
-	return w.failed == "" && w.report.Instance == s.Instance && n.c.cfg.Now().Sub(w.at) < 3*n.c.cfg.Timings.Exchange
+	return w.failed == "" && w.report.Instance == s.Instance && time.Since(w.at) < 3*n.c.cfg.Timings.Exchange
 }
 
 // heardOrNew tells whether a server was heard of within the last d, or is known
@@ -215,7 +215,7 @@ func (n *neighbours) heardOrNew(s quorum.Server, d time.Duration) bool { // B89
 		}
 		last = a.since
 	}
-	return n.c.cfg.Now().Sub(last) < d
+	return time.Since(last) < d
 }
 
 // answers tells whether a broker is not known to be silent.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -37,6 +38,22 @@ func (k kick) now() {
 	select {
 	case k <- struct{}{}:
 	default: // it will look anyway
+	}
+}
+
+// settleAfter is how long a loop waits after a change before it looks: changes come
+// in crowds.
+const settleAfter = 30 * time.Millisecond
+
+// rest waits for a crowd of changes to pass; false: ctx is over.
+func rest(ctx context.Context) bool {
+	t := time.NewTimer(settleAfter)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -108,8 +108,8 @@ func (c *Cluster) operateHere(ctx context.Context, op operation) error {
 func (c *Cluster) removeBroker(ctx context.Context, node string, force bool) error {
 	st := c.State()
 	b, ok := st.Broker(node)
-	if !ok {
-		return noBroker(node)
+	if !ok { // removed before, or never there: the catalog knows
+		return told(c.Propose(ctx, catalog.RemoveBroker{Node: node}))
 	}
 	if node == c.cfg.Self.Node {
 		return refuse(CodeRefused, "broker %s leads the metadata group: drain it first", node)
@@ -157,12 +157,16 @@ func (c *Cluster) moveReplica(ctx context.Context, op operation) error {
 	}
 	b, ok := st.Broker(op.To)
 	switch {
+	case op.From == op.To:
+		return refuse(CodeInvalid, "from and to are the same broker")
 	case !ok:
 		return noBroker(op.To)
 	case b.Draining:
 		return refuse(CodeRefused, "broker %s is being drained and takes nothing", op.To)
 	case !c.around.up(serverOf(b)):
 		return later(CodeBusy, "broker %s does not answer", op.To)
+	case slices.Contains(g.Target, op.To) && !slices.Contains(g.Target, op.From):
+		return nil // moved before
 	case slices.Contains(g.Target, op.To):
 		return refuse(CodeInvalid, "group %d is on broker %s already", op.Group, op.To)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,8 +22,11 @@ type replicas struct {
 
 	open atomic.Pointer[map[uint32]*replica] // replaced as a whole, under mu
 
-	mu     sync.Mutex
-	closed bool
+	mu sync.Mutex
+
+	// settled are groups that are not to be here and of which nothing is here. Of the
+	// goroutine that follows the catalog.
+	settled map[uint32]bool
 
 	cancel context.CancelFunc // of the goroutine that follows the catalog
 	done   chan struct{}
@@ -39,7 +43,7 @@ type replica struct {
 }
 
 func newReplicas(c *Cluster) *replicas {
-	r := &replicas{c: c, wake: newKick()}
+	r := &replicas{c: c, wake: newKick(), settled: make(map[uint32]bool)}
 	r.open.Store(&map[uint32]*replica{})
 	return r
 }
@@ -85,10 +89,7 @@ func (r *replicas) adopt(id uint32, g *quorum.Group) {
 func (r *replicas) replace(change func(map[uint32]*replica)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := make(map[uint32]*replica)
-	for id, have := range *r.open.Load() {
-		next[id] = have
-	}
+	next := maps.Clone(*r.open.Load())
 	change(next)
 	r.open.Store(&next)
 }
@@ -120,7 +121,7 @@ func (r *replicas) stop(ctx context.Context) error {
 		wg.Go(func() {
 			var err error
 			if have.stop(); have.id != catalog.MetadataGroup {
-				err = r.shut(ctx, have, false)
+				err = r.shut(ctx, have)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -163,12 +164,13 @@ func (r *replicas) match(ctx context.Context) error {
 		if g.ID == catalog.MetadataGroup {
 			continue
 		}
-		_, open := (*r.open.Load())[g.ID]
+		have := (*r.open.Load())[g.ID]
 		switch holds := holdsGroup(&g, r.c.cfg.Self); {
-		case holds && !open:
+		case holds && have == nil:
+			delete(r.settled, g.ID)
 			errs = append(errs, r.openGroup(ctx, &g))
-		case !holds && open:
-			errs = append(errs, r.drop(ctx, g.ID))
+		case !holds && !r.settled[g.ID]:
+			errs = append(errs, r.drop(ctx, g.ID, have))
 		}
 	}
 	return errors.Join(errs...)
@@ -215,14 +217,16 @@ func (r *replicas) openGroup(ctx context.Context, g *catalog.Group) error {
 	return nil
 }
 
-// drop removes a replica that is not to be here any more. It is closed first and
-// confirms nothing from then on; if the newest catalog then still says that it is
-// to go, nobody counts on it, now or later.
-func (r *replicas) drop(ctx context.Context, id uint32) error {
+// drop removes what is here of a group that is not to be here: an open replica, or
+// what is left of one. It is closed first and confirms nothing from then on; if the
+// newest catalog then still says that it is to go, nobody counts on it, now or
+// later.
+func (r *replicas) drop(ctx context.Context, id uint32, have *replica) error {
 	c := r.c
-	have := (*r.open.Load())[id]
-	if err := r.shut(ctx, have, false); err != nil {
-		return err
+	if have != nil {
+		if err := r.shut(ctx, have); err != nil {
+			return err
+		}
 	}
 	sync, cancel := context.WithTimeout(ctx, c.cfg.Timings.Change)
 	defer cancel()
@@ -240,12 +244,15 @@ func (r *replicas) drop(ctx context.Context, id uint32) error {
 			return fmt.Errorf("cluster: remove data of group %d: %w", id, err)
 		}
 	}
-	c.cfg.Log.Info("removed a replica", "group", id)
+	r.settled[id] = true
+	if have != nil {
+		c.cfg.Log.Info("removed a replica", "group", id)
+	}
 	return nil
 }
 
 // shut closes a replica.
-func (r *replicas) shut(ctx context.Context, have *replica, removed bool) error {
+func (r *replicas) shut(ctx context.Context, have *replica) error {
 	have.stop()
 	err := have.group.Close(ctx)
 	if errors.Is(err, quorum.ErrClosed) {
@@ -257,7 +264,7 @@ func (r *replicas) shut(ctx context.Context, have *replica, removed bool) error 
 	r.replace(func(open map[uint32]*replica) { delete(open, have.id) })
 	<-have.done
 	if r.c.cfg.Stopped != nil {
-		err = r.c.cfg.Stopped(ctx, have.id, removed)
+		err = r.c.cfg.Stopped(ctx, have.id, false)
 	}
 	r.c.leaders.notify()
 	return err

@@ -85,7 +85,7 @@ type MoveStatus struct {
 func (c *Cluster) Status(ctx context.Context) Status {
 	c.askAll(ctx)
 	words := c.around.words()
-	words[c.cfg.Self.Node] = word{report: c.report(), at: c.cfg.Now()}
+	words[c.cfg.Self.Node] = word{report: c.report(), at: time.Now()}
 	leader, _ := c.metadataLeader()
 	s := statusOf(c.State(), words, func(group uint32) (string, uint64) {
 		node, term, _ := c.Leader(group)

@@ -124,13 +124,21 @@ func judge(b *BrokerStatus, groups []GroupStatus) {
 			b.Holds.Leads++
 		}
 		if b.Up && (!own.CaughtUp || own.State != "") {
-			b.lacks("its replica of group %d is behind or stuck: %d entries to go %s", g.ID, own.Lag, own.State)
+			b.lacks("its replica of group %d is behind or stuck: %s", g.ID, lagText(own))
 		}
-		if need := voters/2 + 1; own.Voter && voters > 1 && caught < need {
+		if need := voters/2 + 1; own.Voter && caught < need {
 			b.CanStop = false
 			b.Because = append(b.Because, fmt.Sprintf("group %d would have %d of %d voters that it needs without it", g.ID, caught, need))
 		}
 	}
+}
+
+func lagText(m *MemberStatus) string {
+	text := fmt.Sprintf("%d entries to go", m.Lag)
+	if m.State != "" {
+		text += ", " + m.State
+	}
+	return text
 }
 
 func (b *BrokerStatus) lacks(format string, args ...any) {

@@ -64,7 +64,7 @@ func nextStep(v view) step {
 		return step{stepReport, v.self, "members changed"}
 	}
 	for _, m := range v.members {
-		if s, ok := v.server(m.Server.Node); (!ok || s != m.Server) && m.Server != v.self {
+		if s, ok := v.server(m.Node); (!ok || s != m.Server) && m.Server != v.self {
 			return step{stepRemove, m.Server, "its data directory is not part of the cluster any more"}
 		}
 	}
@@ -126,13 +126,13 @@ func stepUp(v view) step {
 // learner.
 func stepOut(v view) step {
 	for _, m := range v.members {
-		if node := m.Server.Node; !m.Voter && !slices.Contains(v.want.voters, node) && !slices.Contains(v.want.learners, node) {
+		if node := m.Node; !m.Voter && !slices.Contains(v.want.voters, node) && !slices.Contains(v.want.learners, node) {
 			return step{stepRemove, m.Server, "the catalog places no replica there"}
 		}
 	}
 	var leaving []quorum.Member
 	for _, m := range v.members {
-		if m.Voter && !slices.Contains(v.want.voters, m.Server.Node) {
+		if m.Voter && !slices.Contains(v.want.voters, m.Node) {
 			leaving = append(leaving, m)
 		}
 	}

@@ -18,7 +18,7 @@ func server(text string) quorum.Server {
 // membersOf reads "a1 b1 c2+": + marks those that only learn.
 func membersOf(text string) []quorum.Member {
 	var out []quorum.Member
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		id, learns := strings.CutSuffix(f, "+")
 		out = append(out, quorum.Member{Server: server(id), Voter: !learns})
 	}
@@ -98,7 +98,7 @@ func tableView(self, members, reported, voters, learners, registered, away, behi
 			return !late, map[bool]uint64{true: 9}[late]
 		},
 		server: func(node string) (quorum.Server, bool) {
-			for _, f := range strings.Fields(registered) {
+			for f := range strings.FieldsSeq(registered) {
 				if f[:1] == node {
 					return server(f), true
 				}
@@ -213,6 +213,7 @@ func (g *fakeGroup) do(s step, at func(string) (quorum.Server, bool)) error {
 	case stepAdd:
 		g.members = append(g.members, quorum.Member{Server: s.server})
 		return nil
+	default:
 	}
 	if i < 0 {
 		return fmt.Errorf("no member")
@@ -246,6 +247,7 @@ func (g *fakeGroup) do(s step, at func(string) (quorum.Server, bool)) error {
 		if was, _ := at(s.server.Node); was == s.server && alive <= g.voters()/2 {
 			return fmt.Errorf("no majority is left")
 		}
+	default:
 	}
 	return nil
 }

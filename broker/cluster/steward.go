@@ -74,7 +74,7 @@ func (s *steward) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		timer.Stop()
-		if ctx.Err() != nil {
+		if !rest(ctx) {
 			return
 		}
 	}
@@ -103,7 +103,7 @@ func (s *steward) govern(ctx context.Context) (unsettled bool, err error) {
 // level hands over one leadership, if one is at the wrong broker.
 func (s *steward) level(ctx context.Context) (unsettled bool) {
 	c := s.c
-	now := c.cfg.Now()
+	now := time.Now()
 	if s.rush.Swap(false) {
 		s.balance.forget(now)
 	}
@@ -139,7 +139,7 @@ func (s *steward) lookForLeader(ctx context.Context) {
 		s.leaderless = time.Time{}
 		return
 	}
-	now := c.cfg.Now()
+	now := time.Now()
 	if s.leaderless.IsZero() {
 		s.leaderless = now
 	}
@@ -149,7 +149,7 @@ func (s *steward) lookForLeader(ctx context.Context) {
 	if _, troubles, err := c.registerOnce(ctx); final(err) {
 		var e *Error
 		if errors.As(err, &e) && e.Code == CodeRemoved {
-			go c.fail(e) // what this goroutine belongs to ends with it
+			c.fail(e)
 			return
 		}
 		c.cfg.Log.Error("the others do not take this broker for one of them", "error", err, "tried", troubles)
@@ -159,5 +159,5 @@ func (s *steward) lookForLeader(ctx context.Context) {
 // silent says that nothing has come from the metadata leader for a while.
 func (s *steward) silent() bool {
 	st := s.c.meta.Load().State()
-	return !st.Leading && !st.LastContact.IsZero() && s.c.cfg.Now().Sub(st.LastContact) > s.c.cfg.Timings.Exchange
+	return !st.Leading && !st.LastContact.IsZero() && time.Since(st.LastContact) > s.c.cfg.Timings.Exchange
 }

@@ -38,6 +38,7 @@ type town struct {
 
 func newTown(t *testing.T) *town {
 	t.Helper()
+	t.Parallel() // most of the time it waits
 	w := &town{t: t, net: faultnet.New(t, 0), certs: t.TempDir(), names: make(map[string]string)}
 	if err := pki.CreateCA(w.certs, time.Now()); err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func (h *house) open(change ...func(*Config)) error {
 	self := quorum.Server{Node: h.node, Instance: h.instance}
 	node, err := quorum.NewNode(quorum.NodeConfig{
 		Self: self, Dir: filepath.Join(h.dir, "groups"), WAL: l, Peer: tr, Log: log,
-		Timings: quorum.Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Millisecond, Lease: 125 * time.Millisecond},
+		Timings: quorum.Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Millisecond, Lease: 125 * time.Millisecond, Commit: 100 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -367,7 +368,6 @@ func testLog(t *testing.T, node string) *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})).With("at", node)
 }
-
 
 func errAt(h *house, format string, args ...any) error {
 	return fmt.Errorf("%s "+format, append([]any{h.node}, args...)...)
