@@ -24,10 +24,11 @@ type changed struct {
 // It is for the leader, as the next three are: elsewhere they fail with stream.ErrNotLeader.
 // With quorum.ErrOutcomeUnknown, and with any error that is not final, it may be repeated.
 func (g *Group) OpenShard(ctx context.Context, o Opening) error {
-	if _, err := g.cfg.Shard(o); err != nil {
+	cfg, err := g.cfg.Shard(o)
+	if err = errors.Join(err, cfg.Validate()); err != nil {
 		return fmt.Errorf("replica: open shard %s: %w", o.Key, err)
 	}
-	_, err := g.change(ctx, "open", change{kindOpen, o})
+	_, err = g.change(ctx, "open", change{kindOpen, o})
 	return err
 }
 

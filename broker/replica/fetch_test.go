@@ -286,3 +286,46 @@ func TestDamageAtStart(t *testing.T) {
 	c.must(key, "new")
 	b.same(key)
 }
+
+// A follower whose log is damaged and that was away catches up all the same; what the
+// leader cannot read itself comes from a third broker.
+func TestCatchingUpOverDamage(t *testing.T) {
+	b := newBed(t, 3, nil)
+	a, f := b.lead(0), b.nodes[1]
+	key, gone := b.openShard(a, 0, Opening{}), b.openShard(a, 1, Opening{})
+	for i := range 17 {
+		a.must(key, fmt.Sprint(i), strings.Repeat("x", 1000))
+		a.must(gone, "x")
+	}
+	b.settle()
+	f.snapshot()
+	a.must(key, "what was there was on disk", "")
+	b.settle()
+	f.stop()
+	damage(t, f, key, -1, 700)
+	for i := range 40 {
+		a.must(key, fmt.Sprint(i), strings.Repeat("y", 1000))
+	}
+	b.settle(a, b.nodes[2])
+	a.snapshot()
+	b.nodes[2].pause(true) // nobody may take over from the leader
+	damage(t, a, key, 0, 8000)
+	if err := a.g.Drop(t.Context(), gone); err != nil { // after the snapshot
+		t.Fatal(err)
+	}
+	// The follower's own repair may come first; both end the same.
+	f.open()
+	f.pause(true)
+	if err := f.install(a); err != nil {
+		t.Fatal(err)
+	}
+	f.pause(false)
+	b.settle(f)
+	if got := f.events(key, 0); len(got) != 17*2+2+40*2 {
+		t.Errorf("%d records are there", len(got))
+	}
+	if _, ok := f.g.Shard(gone); ok {
+		t.Error("a dropped shard is there")
+	}
+	b.nodes[2].pause(false)
+}

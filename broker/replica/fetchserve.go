@@ -102,6 +102,9 @@ func (f *Fetches) read(q *request, out, frames []byte) (_, _ []byte) {
 			p.status, p.oldest = statusTooOld, old.Oldest
 		} else if err != nil {
 			p.status = statusUnreadable
+			if _, damaged := errors.AsType[*seglog.CorruptionError](err); damaged {
+				s.damaged(err)
+			}
 			g.cfg.Log.Warn("records that another broker asked for cannot be read", "shard", s.key, "from", q.from, "err", err)
 		}
 	}

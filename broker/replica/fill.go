@@ -29,16 +29,20 @@ type filling struct {
 	oldest  uint64 // below it nothing is needed
 	rebuild bool   // what the log holds is not to be trusted
 	peers   []string
-	// trusted says that the peer has applied all that is asked for: a shard that it does
-	// not have was dropped since.
-	trusted bool
+	// trusted has applied all that is asked for: a shard that it does not have was dropped
+	// since. Empty: nobody is.
+	trusted string
 
-	bytes int64
-	buf   []byte
+	bytes  int64
+	resets int
+	buf    []byte
 }
 
 // run asks one broker after another. What it has fetched stays if it fails.
 func (f *filling) run(ctx context.Context) error {
+	if err := f.prepare(); err != nil {
+		return err
+	}
 	if !f.rebuild && f.done() {
 		return nil
 	}
@@ -53,6 +57,22 @@ func (f *filling) run(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// prepare has the log take records again, as far as that can be done here.
+func (f *filling) prepare() error {
+	err := f.s.log.Err()
+	if errors.Is(err, seglog.ErrPoisoned) || errors.Is(err, seglog.ErrClosed) {
+		if err := f.s.log.reopen(); err != nil {
+			return err
+		}
+		f.s.synced.Store(0)
+		err = f.s.log.Err()
+	}
+	if _, damaged := errors.AsType[*seglog.CorruptionError](err); damaged {
+		f.rebuild = true
+	}
+	return nil
 }
 
 func (f *filling) done() bool { return f.s.log.Next() >= f.upTo && f.s.log.Err() == nil }
@@ -74,8 +94,12 @@ func (f *filling) from(ctx context.Context, node string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := f.step(ctx, c); err != nil {
+		before, anew := f.s.log.Next(), f.resets
+		if err := f.step(ctx, c, node); err != nil {
 			return err
+		}
+		if f.s.log.Next() == before && f.resets == anew && !f.done() {
+			return errNoRecords
 		}
 		if f.done() {
 			if f.bytes > 0 {
@@ -92,7 +116,7 @@ func (f *filling) from(ctx context.Context, node string) error {
 }
 
 // step asks for one page and appends it.
-func (f *filling) step(ctx context.Context, c net.Conn) error {
+func (f *filling) step(ctx context.Context, c net.Conn, node string) error {
 	log := f.s.log
 	at := max(log.Next(), f.oldest)
 	if f.rebuild {
@@ -115,7 +139,7 @@ func (f *filling) step(ctx context.Context, c net.Conn) error {
 	}
 	switch p.status {
 	case statusNoShard:
-		if !f.trusted {
+		if node != f.trusted {
 			return errNoRecords
 		}
 		return f.reset(f.upTo) // an entry to come removes it
@@ -152,6 +176,7 @@ func (f *filling) reset(base uint64) error {
 		return fmt.Errorf("begin the log anew at offset %d: %w", base, err)
 	}
 	f.s.synced.Store(0)
+	f.resets++
 	f.rebuild, f.oldest = false, max(f.oldest, base)
 	return nil
 }

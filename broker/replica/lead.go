@@ -160,12 +160,7 @@ func (g *Group) handOver() {
 			reason = stream.EndMoved
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.serving.Load() {
-		return
-	}
-	for _, s := range g.bySlot {
+	for _, s := range g.all() { // nobody else begins to serve meanwhile
 		s.Unlead(reason, to)
 	}
 }

@@ -79,19 +79,9 @@ func (s *shard) repair(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(s.log.Err(), seglog.ErrPoisoned) {
-		if err := s.log.reopen(); err != nil {
-			return err
-		}
-	}
+	// What is behind damage is asked for as well. A log that lacks records may hold less than its shard has.
 	_, damaged := errors.AsType[*seglog.CorruptionError](err)
-	if !damaged {
-		_, damaged = errors.AsType[*seglog.CorruptionError](s.log.Err())
-	}
-	f := filling{s: s, upTo: s.Mark(), oldest: s.Oldest(), rebuild: damaged, peers: s.g.cfg.Peers()}
-	if damaged {
-		f.upTo = max(f.upTo, s.log.Next())
-	}
+	f := filling{s: s, upTo: max(s.Mark(), s.log.Next()), oldest: s.Oldest(), rebuild: damaged, peers: s.g.cfg.Peers()}
 	if err := f.run(ctx); err != nil {
 		return err
 	}

@@ -77,7 +77,8 @@ func (g *Group) Restore(index uint64, b []byte, from quorum.Server) error {
 func (s *shard) install(ctx context.Context, st *stream.ReplicaState, from string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := filling{s: s, upTo: st.Next, oldest: st.Oldest, peers: []string{from}, trusted: true}
+	peers := append([]string{from}, s.g.cfg.Peers()...) // the others in case it cannot read its own
+	f := filling{s: s, upTo: st.Next, oldest: st.Oldest, peers: peers, trusted: from}
 	if err := f.run(ctx); err != nil {
 		return err
 	}

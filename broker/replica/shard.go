@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +45,7 @@ func (g *Group) open(o Opening, slot uint32, st stream.ReplicaState) (*shard, er
 	}
 	s.log = log
 	cfg, err := g.cfg.Shard(o)
-	if err != nil { // the same on every broker of this version: it must not stop the group
+	if err = errors.Join(err, cfg.Validate()); err != nil { // the same on every broker of this version: it must not stop the group
 		g.cfg.Log.Error("a shard's settings cannot be read, it is served with defaults", "shard", o.Key, "err", err)
 		cfg = stream.Config{Shard: o.Key.Shard}
 	}

@@ -71,3 +71,31 @@ func TestUnreadableEntryStops(t *testing.T) {
 	a.stop()
 	<-p.Done()
 }
+
+// Settings that cannot be used are refused, and if they come in an entry all the same,
+// as of another release, they do not stop the group.
+func TestImpossibleSettings(t *testing.T) {
+	b := newBed(t, 2, nil)
+	a := b.lead(0)
+	for _, bad := range [][]byte{[]byte("{"), spec(testSpec{Entries: 1 << 30})} {
+		if err := a.g.OpenShard(t.Context(), Opening{Key: testKey(0), Spec: bad}); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+		c := change{kindOpen, Opening{Key: testKey(0), Spec: bad}}
+		data, err := c.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-a.Propose(data).Done()
+		a.must(testKey(0), "x")
+		b.same(testKey(0))
+		if err := a.g.Drop(t.Context(), testKey(0)); err != nil {
+			t.Fatal(err)
+		}
+		b.until("its data is gone", func() bool {
+			_, e1 := b.nodes[0].fs.Stat(shardPath(testKey(0)))
+			_, e2 := b.nodes[1].fs.Stat(shardPath(testKey(0)))
+			return e1 != nil && e2 != nil
+		})
+	}
+}
