@@ -119,7 +119,7 @@ func TestConfigProblemsAreReportedTogether(t *testing.T) {
 }
 
 func unwrapAll(err error) []error {
-	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it is the joined error itself that is looked at
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return all.Unwrap()
 	}
 	return nil

@@ -123,11 +123,10 @@ func (in *incoming) publish(h *head) error {
 	t.in, t.to, t.id, t.round, t.buf, t.bytes = in, to, h.id, h.round, buf, bytes
 	t.pub.Records = h.records
 	t.pub.HasProducer, t.pub.Producer, t.pub.Sequence = h.idempotent, h.producer, h.sequence
-	if err := to.closedTo(h.round); err != nil {
-		t.answer(stream.Result{Err: err}, nil)
-		return nil
-	}
-	switch s := in.r.cfg.Table.Lookup(to.key); {
+	s, why := in.r.cfg.Table.Lookup(to.key), to.closedTo(h.round)
+	switch {
+	case why != nil:
+		t.answer(stream.Result{Err: why}, nil)
 	case s.Local != nil:
 		s.Local.Publish(&t.pub)
 	case s.Gone:
