@@ -11,8 +11,8 @@ import (
 	"felix.dev/felix/broker/wal"
 )
 
-// MaxEntryBytes bounds the data of one entry.
-const MaxEntryBytes = 8 << 20
+// MaxEntryBytes bounds the data of one entry. The largest publish has room in one.
+const MaxEntryBytes = 17 << 20
 
 // Timings are those of all groups of a node. Zero values are the defaults in brackets.
 type Timings struct {

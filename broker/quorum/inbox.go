@@ -19,7 +19,7 @@ const (
 	// inboxRequests and inboxBytes bound what waits for one group's raft. A leader has
 	// only a few requests under way, so it is one that gave up waiting who fills it.
 	inboxRequests = 16
-	inboxBytes    = 32 << 20
+	inboxBytes    = 64 << 20
 	// progressEvery is how often a leader hears that its snapshot is being installed.
 	progressEvery = time.Second
 )

@@ -77,6 +77,7 @@ var outside = map[string][]string{
 	"broker/auth":          {"github.com/golang-jwt/jwt/v5", "golang.org/x/sync"},
 	"broker/stream":        {"github.com/cespare/xxhash/v2", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/time"},
 	"broker/placement":     {},
+	"broker/quorum":        {"github.com/hashicorp/go-hclog", "github.com/hashicorp/raft", "github.com/hashicorp/raft-boltdb/v2", "go.etcd.io/bbolt"},
 }
 
 // testOnly must not be imported by anything but tests and cmd/felix's own demonstrations of faults.
