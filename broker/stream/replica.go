@@ -84,7 +84,7 @@ func OpenReplica(cfg Config, r Replicated) (*Shard, error) {
 func (s *Shard) State() ReplicaState {
 	r := s.rep
 	return ReplicaState{
-		First: r.Replicated.State.First, Next: s.next, Oldest: r.oldest.Load(),
+		First: r.State.First, Next: s.next, Oldest: r.oldest.Load(),
 		Term: r.term, Sealed: r.sealed, Producers: r.encode(s.producers),
 	}
 }
@@ -114,7 +114,7 @@ func (s *Shard) Restore(st ReplicaState) error {
 		}
 	}
 	r := s.rep
-	r.Replicated.State.First = st.First
+	r.State.First = st.First
 	r.oldest.Store(max(st.Oldest, st.First))
 	r.term = st.Term
 	s.producers, s.next, r.encoded = producers, st.Next, nil
