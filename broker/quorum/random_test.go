@@ -34,7 +34,7 @@ func TestRandomFaults(t *testing.T) {
 				cfg.AppendTimeout, cfg.ProposeTimeout = time.Second, 3*time.Second
 			})
 			c.leader()
-			chaos := &chaos{c: c, r: rand.New(rand.NewPCG(seed, uint64(n)))}
+			chaos := &chaos{c: c, r: rand.New(rand.NewPCG(seed, uint64(n))), held: map[*host][]func(){}}
 			writers := startWriters(c, 4)
 			for range steps {
 				chaos.step()
@@ -52,10 +52,10 @@ func TestRandomFaults(t *testing.T) {
 
 // chaos breaks things, of a minority at a time.
 type chaos struct {
-	c     *cluster
-	r     *rand.Rand
-	down  []*host
-	letGo []func()
+	c    *cluster
+	r    *rand.Rand
+	down []*host
+	held map[*host][]func() // disks that hang, and how to let them go
 }
 
 func (x *chaos) pick() *host { return x.c.hosts[x.r.IntN(len(x.c.hosts))] }
@@ -80,20 +80,24 @@ func (x *chaos) step() {
 			return
 		}
 		x.down = append(x.down, a)
+		var image *faultfs.FS // of the disk as it would be after a power cut
+		if what == 9 {
+			image = a.disk.CrashImage(faultfs.Random, x.r.Uint64())
+		}
+		x.release(a)
 		switch what {
 		case 7:
 			a.stop()
 		case 8:
 			a.kill()
-		default: // a power cut
-			image := a.disk.CrashImage(faultfs.Random, x.r.Uint64())
+		default:
 			a.kill()
 			a.disk = image
 		}
 	case 10:
 		if a.up() {
 			_, release := a.disk.Hold(faultfs.OpDatasync, inWAL)
-			x.letGo = append(x.letGo, release)
+			x.held[a] = append(x.held[a], release)
 		}
 	default:
 		if a.up() {
@@ -104,11 +108,17 @@ func (x *chaos) step() {
 	}
 }
 
-func (x *chaos) heal() {
-	for _, release := range x.letGo {
-		release()
+func (x *chaos) release(h *host) {
+	for _, let := range x.held[h] {
+		let()
 	}
-	x.letGo = nil
+	delete(x.held, h)
+}
+
+func (x *chaos) heal() {
+	for h := range x.held {
+		x.release(h)
+	}
 	x.c.nw.HealAll()
 	for _, h := range x.down {
 		h.restart()
