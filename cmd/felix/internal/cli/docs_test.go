@@ -90,7 +90,7 @@ func TestConfigurationExample(t *testing.T) {
 func TestJSONPage(t *testing.T) {
 	text := page(t, "cli.md")
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[jsonRecord](), reflect.TypeFor[admin.Stream](), reflect.TypeFor[admin.SubscriptionList](),
+		reflect.TypeFor[jsonRecord](), reflect.TypeFor[admin.Stream](), reflect.TypeFor[admin.SubscriptionList](), reflect.TypeFor[admin.ClusterStatus](),
 		reflect.TypeFor[inspected](), reflect.TypeFor[shownSetting](), reflect.TypeFor[shownToken](), reflect.TypeFor[versionInfo](),
 	} {
 		names := map[string]bool{}
