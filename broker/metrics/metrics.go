@@ -11,6 +11,7 @@ import (
 type Metrics struct {
 	Sessions      Sessions
 	Publish       Publish
+	Forward       Forward
 	Egress        Egress
 	Subscriptions Subscriptions
 	Log           Log
@@ -27,6 +28,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		Sessions:      newSessions(b),
 		Publish:       newPublish(b),
+		Forward:       newForward(b),
 		Egress:        newEgress(b),
 		Subscriptions: newSubscriptions(b),
 		Log:           newLog(b),
@@ -78,6 +80,12 @@ func (b *builder) counter(name, help string) prometheus.Counter {
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	b.add(c)
 	return c
+}
+
+func (b *builder) gauge(name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	b.add(g)
+	return g
 }
 
 func (b *builder) seconds(name, help string) prometheus.Histogram {

@@ -12,11 +12,12 @@ const (
 	PublishRefused PublishResult = "refused" // idempotent: gap, expired, unknown producer, reused
 )
 
-// publishResults are those that a broker on its own has. The codes of a cluster, and
-// those that no publish is answered with, would be series that never move.
+// publishResults leave out the codes that no publish is answered with: they would be
+// series that never move.
 var publishResults = []PublishResult{
 	PublishOK, PublishRefused,
 	"forbidden", "not_found", "invalid_request", "shard_unavailable", "overloaded", "draining", "storage",
+	"quorum_timeout", "leadership_lost", "unacknowledged",
 }
 
 // ShedReason is which bound a publish did not fit.

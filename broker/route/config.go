@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"felix.dev/felix/broker/metrics"
 )
 
 // Config configures a Forwarder. Zero values are the defaults in brackets.
@@ -42,6 +44,8 @@ type Config struct {
 	ShardBytes, OwnerBytes, WindowBytes       int64
 	ShardEntries, OwnerEntries, WindowEntries int
 
+	// Metrics to update; nil: they count for nobody.
+	Metrics *metrics.Metrics
 	// Log; nil: none.
 	Log *slog.Logger
 }

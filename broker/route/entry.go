@@ -1,10 +1,13 @@
 package route
 
 import (
+	"errors"
 	"sync"
 	"time"
 
+	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/stream"
+	"felix.dev/felix/broker/wire"
 )
 
 // entry is one publish on its way. They are pooled.
@@ -48,9 +51,26 @@ func (e *entry) size() int64 {
 	return int64(len(e.pub.Records.Bytes)) + around
 }
 
+// resultLabel is what a publish came to, for those who count.
+func resultLabel(err error) metrics.ForwardResult {
+	e, ok := errors.AsType[*stream.Error](err)
+	switch {
+	case err == nil:
+		return metrics.ForwardWritten
+	case ok && e.Retry == wire.RetryOutcomeUnknown:
+		return metrics.ForwardUnknown
+	case ok && (e.Code == wire.CodeShardUnavailable || e.Code == wire.CodeDraining):
+		return metrics.ForwardUnavailable
+	}
+	return metrics.ForwardRefused
+}
+
 // finish answers the publish. Nobody may hold e afterwards.
 func (e *entry) finish(r stream.Result) {
 	pub, done := e.pub, e.done
+	if !e.deadline.IsZero() {
+		e.place.f.m.Publishes.With(resultLabel(r.Err)).Inc()
+	}
 	*e = entry{local: e.local}
 	entries.Put(e)
 	pub.Done = done

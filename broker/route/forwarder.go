@@ -2,10 +2,13 @@ package route
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"felix.dev/felix/broker/metrics"
 )
 
 // Forwarder is the sending side of a broker. Its methods may be called from any goroutine.
@@ -13,6 +16,7 @@ type Forwarder struct {
 	cfg Config
 	log *slog.Logger
 	now func() time.Time
+	m   *metrics.Forward
 
 	held atomic.Int64 // publishes that wait for somebody to take them
 
@@ -34,8 +38,14 @@ func NewForwarder(cfg Config) (*Forwarder, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
+	if cfg.Metrics == nil {
+		var err error
+		if cfg.Metrics, err = metrics.New(nil); err != nil {
+			return nil, fmt.Errorf("route: %w", err)
+		}
+	}
 	f := &Forwarder{
-		cfg: cfg, log: cfg.Log, now: time.Now,
+		cfg: cfg, log: cfg.Log, now: time.Now, m: &cfg.Metrics.Forward,
 		places: make(map[Key]*Place), links: make(map[string]*link),
 		kick: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
@@ -99,6 +109,14 @@ func (f *Forwarder) link(node string) *link {
 		f.links[node] = l
 	}
 	return l
+}
+
+// holds counts n more publishes as held, and says how many are.
+func (f *Forwarder) holds(n int) int64 {
+	if n != 0 {
+		f.m.Held.Add(float64(n))
+	}
+	return f.held.Add(int64(n))
 }
 
 // look has the watcher look at a place soon.

@@ -242,6 +242,7 @@ func (p *Place) takeBack(e *entry, err error) {
 	p.bytes += e.size()
 	p.soonest(e.deadline)
 	p.retryLater(now, err)
+	p.f.m.Again.Inc()
 	p.mu.Unlock()
 	p.f.look(p)
 }

@@ -162,11 +162,11 @@ func (p *Place) hold(reason string, refused *[]*entry) {
 		}
 	}
 	n := len(p.waiting) + len(p.back)
-	over := p.f.held.Add(int64(n-p.heldN)) - int64(p.f.cfg.MaxHeld)
+	over := p.f.holds(n-p.heldN) - int64(p.f.cfg.MaxHeld)
 	p.heldN = n
 	if over > 0 {
 		k := min(int(over), len(p.waiting))
-		p.f.held.Add(int64(-k))
+		p.f.holds(-k)
 		p.heldN -= k
 		p.drop(refused, k, func(e *entry) error { return e.expired(reason) })
 	}
@@ -179,6 +179,8 @@ func (p *Place) hold(reason string, refused *[]*entry) {
 // holds mu.
 func (p *Place) unhold() {
 	p.held = false
-	p.f.held.Add(int64(-p.heldN))
-	p.heldN = 0
+	if p.heldN > 0 {
+		p.f.holds(-p.heldN)
+		p.heldN = 0
+	}
 }

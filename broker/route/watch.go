@@ -77,7 +77,7 @@ func (p *Place) inspect(now time.Time) (at time.Time, more bool) {
 		p.back = p.giveUp(p.back, now, &refused)
 		if p.held {
 			n := len(p.waiting) + len(p.back)
-			p.f.held.Add(int64(n - p.heldN))
+			p.f.holds(n - p.heldN)
 			p.heldN = n
 		}
 	}
