@@ -34,6 +34,7 @@ type Broker struct {
 	alone    *streams // nil in a cluster
 	member   *member  // nil outside of one
 	wal      *wal.Log // nil: no data directory
+	journals *journals
 	engine   *egress.Engine
 	server   *server.Server
 

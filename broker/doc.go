@@ -12,6 +12,7 @@
 //	<data>/quic-reset.key        lets clients notice a restart at once
 //	<data>/tls/                  a certificate that the broker made for itself
 //	<data>/dev/                  key, token and context file of development mode
+//	<data>/wal/                  what was acknowledged and is not in the logs yet, of all shards
 //	<data>/streams/<tenant>/<namespace>/<stream>/<incarnation>/<shard>/   a shard's log
 //
 // # Invariants
@@ -47,6 +48,7 @@
 //	certificate.go, keys.go, dev.go   whom clients trust, whom it trusts, and both without setting anything up
 //	streams.go, served.go             the streams of the catalog, one stream as it is served
 //	openstream.go, closeshards.go     shards of a stream, opened and closed
+//	wal.go, journals.go               the write-ahead log, and the parts of it that are shards'
 //	createstream.go, updatestream.go, removestream.go, sweep.go  changes, and data left over from them
 //	health.go, problem.go, readiness.go  what is wrong with a shard, in words, and for /readyz
 //	adminapi.go, source.go            the broker as package admin and as a scrape ask for it

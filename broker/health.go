@@ -100,6 +100,15 @@ func (h *health) trimmed(segments int) { h.m.Log.Trimmed.Add(float64(segments)) 
 type watchedLog struct {
 	stream.Log
 	health *health
+	closed func() // nil: nobody wants to know
+}
+
+// Close implements stream.Log.
+func (w watchedLog) Close() error {
+	if w.closed != nil {
+		defer w.closed()
+	}
+	return w.Log.Close()
 }
 
 // Append implements stream.Log.

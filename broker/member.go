@@ -126,12 +126,14 @@ func (m *member) listen(ctx context.Context, b *Broker, book *cluster.Book) erro
 func (m *member) assemble(b *Broker) error {
 	o := &opener{
 		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, fs: b.cfg.FS,
-		metrics: b.metrics, now: b.cfg.Now,
+		metrics: b.metrics, journals: b.journals, now: b.cfg.Now,
 	}
 	fetches := replica.NewFetches()
 	m.groups = &groups{
 		opener: o, log: b.log, fetches: fetches, peers: m.holders,
-		dial: func(ctx context.Context, node string) (net.Conn, error) { return m.peers.Dial(ctx, node, peer.KindFetch, "") },
+		dial: func(ctx context.Context, node string) (net.Conn, error) {
+			return m.peers.Dial(ctx, node, peer.KindFetch, "")
+		},
 	}
 	m.groups.byID.Store(&map[uint32]*replica.Group{})
 	m.where = newLocations(m.self, m.groups)
@@ -139,7 +141,9 @@ func (m *member) assemble(b *Broker) error {
 	var err error
 	m.forward, err = route.NewForwarder(route.Config{
 		Table: m.where, Log: b.log,
-		Dial: func(ctx context.Context, node string) (net.Conn, error) { return m.peers.Dial(ctx, node, peer.KindForward, "") },
+		Dial: func(ctx context.Context, node string) (net.Conn, error) {
+			return m.peers.Dial(ctx, node, peer.KindForward, "")
+		},
 	})
 	if err != nil {
 		return err

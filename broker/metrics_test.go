@@ -323,11 +323,25 @@ func disks(t *testing.T, w *witness) {
 	n.create("poisoned")
 	n.disk.Inject(faultfs.Fault{Op: faultfs.OpDatasync, Name: in("poisoned")})
 	for range 3 {
-		if got := k.try("poisoned"); got != "storage" {
+		k.send("poisoned", 40<<10) // too large for the write-ahead log
+		if got := k.answer(); got != "storage" {
 			t.Errorf("failed flush: %s", got)
 		}
 	}
 	n.want(series{problem("poisoned"): 1, `felix_log_errors_total{kind="poisoned"}`: 1})
+
+	// The write-ahead log fails: who shared it has his own log flushed from then on.
+	n.create("one")
+	n.create("other")
+	n.disk.Inject(faultfs.Fault{Op: faultfs.OpDatasync, Name: func(name string) bool { return strings.Contains(name, "/wal/") }})
+	for range 3 {
+		for _, s := range []string{"one", "other"} {
+			if got := k.try(s); got != "ok" {
+				t.Errorf("%s: %s", s, got)
+			}
+		}
+	}
+	n.want(series{"felix_wal_poisoned": 1})
 }
 
 // noRoom fills every bound that a publish has to pass.

@@ -78,6 +78,10 @@ func (s *clusterStreams) openMoved(e *catalog.Entry, shard int, oldest uint64) (
 	}
 	cfg.Fsync, cfg.FsyncEvery, cfg.MaxBytes, cfg.MaxAge = seglog.FsyncManual, 0, 0, 0
 	cfg.First = max(cfg.First, oldest)
+	// What is left of a time when the shard was this broker's is older than what comes.
+	if err := s.opener.journals.forget(e, shard); err != nil {
+		return nil, err
+	}
 	log, _, err := seglog.Open(cfg)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ type opener struct {
 	log      *slog.Logger
 	fs       vfs.FS // of the logs
 	metrics  *metrics.Metrics
+	journals *journals        // of durable logs; nil: without a data directory
 	now      func() time.Time // nil: time.Now
 	// reserve makes sure that a memory shard's offsets are never used again.
 	reserve func(n catalog.Name, shard uint32, upTo uint64) (mark uint64, err error)
@@ -78,6 +79,9 @@ func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, erro
 			logCfg.OnRecover = h.OnRecover
 			logCfg.RestoreState, logCfg.SnapshotState = h.RestoreState, h.SnapshotState
 			logCfg.Synced, logCfg.Trimmed = k.health.synced, k.health.trimmed
+			if logCfg.Journal, err = o.journals.of(e, i); err != nil {
+				return nil, err
+			}
 			l, recovery, err := seglog.Open(logCfg)
 			if err != nil {
 				return nil, err
@@ -89,7 +93,7 @@ func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, erro
 				k.health.refusedWrite(recovery.ReadOnly)
 			}
 			k.segments = l
-			return watchedLog{stream.Segments(l), k.health}, nil
+			return watchedLog{Log: stream.Segments(l), health: k.health, closed: o.journals.opened(e, i, l)}, nil
 		}
 	}
 	var err error

@@ -43,7 +43,7 @@ func (g *groups) openLog(o replica.Opening) (replica.Log, error) {
 		h.refusedWrite(recovery.ReadOnly)
 	}
 	g.health.Store(route.Key(o.Key), &replicaHealth{health: h, openedAt: l.Next(), dir: cfg.Dir})
-	return replicaLog{watchedLog{stream.Segments(l), h}, l}, nil
+	return replicaLog{watchedLog{Log: stream.Segments(l), health: h}, l}, nil
 }
 
 // replicaLog is a shard's log as its group needs it, under watch.

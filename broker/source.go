@@ -1,7 +1,10 @@
 package broker
 
 import (
+	"errors"
+
 	"felix.dev/felix/broker/metrics"
+	"felix.dev/felix/broker/wal"
 )
 
 // source is what a scrape reads.
@@ -10,13 +13,18 @@ type source struct{ b *Broker }
 // State implements metrics.Source.
 func (s source) State() metrics.State {
 	server, egress := s.b.server.Stats(), s.b.engine.Stats()
-	return metrics.State{
+	st := metrics.State{
 		Ready: s.b.ready(), Connections: server.Connections, StreamsOpen: server.Streams, IngressBytes: server.IngressBytes,
 		Egress: metrics.EgressTotals{
 			Bytes: egress.Bytes, Records: egress.Records, Writes: egress.Writes, Wakeups: egress.Wakeups,
 		},
 		CertificateExpiry: s.b.cert.NotAfter(),
 	}
+	if s.b.wal != nil {
+		w := s.b.wal.Stats()
+		st.WAL = metrics.WALState{Bytes: w.Bytes, Commits: w.Commits, Appends: w.Appends, Poisoned: errors.Is(w.Err, wal.ErrPoisoned)}
+	}
+	return st
 }
 
 // Streams implements metrics.Source.

@@ -120,7 +120,7 @@ func (b *Broker) openStreams(ctx context.Context) error {
 	}
 	b.alone = openStreams(&opener{
 		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, fs: b.cfg.FS,
-		metrics: b.metrics, reserve: c.Reserve, now: b.cfg.Now,
+		metrics: b.metrics, journals: b.journals, reserve: c.Reserve, now: b.cfg.Now,
 	}, c, b.log)
 	b.streams, b.changes = b.alone.directory, b.alone
 	if b.cfg.Dev {

@@ -58,6 +58,10 @@ var (
 	recordsDesc     = desc("felix_stream_records_total", "Records committed to a stream.", "stream")
 	droppedDesc     = desc("felix_subscription_dropped_records_total", "Records that subscriptions of a stream were not sent because they lagged too far.", "stream")
 	logBytesDesc    = desc("felix_log_bytes", "Bytes of a stream's log on disk.", "stream")
+	walBytesDesc    = desc("felix_wal_bytes", "Bytes of the write-ahead log that somebody may still need.")
+	walCommitsDesc  = desc("felix_wal_commits_total", "Writes to the write-ahead log, each with one data sync for all that waited for it.")
+	walAppendsDesc  = desc("felix_wal_appends_total", "What logs and groups handed to the write-ahead log; per commit, what sharing it gains.")
+	walPoisonedDesc = desc("felix_wal_poisoned", "1 if a write to the write-ahead log failed: it takes nothing until the broker starts again.")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -87,6 +91,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		readyDesc, connectionsDesc, openDesc, ingressDesc, tailDesc, streamsDesc, subsDesc,
 		sentDesc, sentRecordsDesc, writesDesc, wakeupsDesc, expiryDesc, problemsDesc,
 		subLagDesc, streamSubsDesc, lagSumDesc, lagMaxDesc, recordsDesc, droppedDesc, logBytesDesc,
+		walBytesDesc, walCommitsDesc, walAppendsDesc, walPoisonedDesc,
 	} {
 		ch <- d
 	}
@@ -121,11 +126,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- constant(d, prometheus.CounterValue, float64(v), labels)
 	}
 	st := c.src.State()
-	ready := 0.0
-	if st.Ready {
-		ready = 1
-	}
-	gauge(readyDesc, ready)
+	gauge(readyDesc, flag(st.Ready))
 	gauge(connectionsDesc, float64(st.Connections))
 	gauge(openDesc, float64(st.StreamsOpen))
 	gauge(ingressDesc, float64(st.IngressBytes))
@@ -136,6 +137,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if !st.CertificateExpiry.IsZero() {
 		gauge(expiryDesc, float64(st.CertificateExpiry.Unix()))
 	}
+	gauge(walBytesDesc, float64(st.WAL.Bytes))
+	counter(walCommitsDesc, st.WAL.Commits)
+	counter(walAppendsDesc, st.WAL.Appends)
+	gauge(walPoisonedDesc, flag(st.WAL.Poisoned))
 	for p, n := range problems {
 		gauge(problemsDesc, float64(n), string(p))
 	}
@@ -155,6 +160,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		counter(recordsDesc, s.records, label)
 		counter(droppedDesc, s.dropped, label)
 	}
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 // constant makes a metric, or one that reports what is wrong with it: a name

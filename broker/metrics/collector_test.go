@@ -81,6 +81,7 @@ func TestScrape(t *testing.T) {
 			Ready: true, Connections: 3, StreamsOpen: 7, IngressBytes: 100,
 			Egress:            EgressTotals{Bytes: 50, Records: 4, Writes: 3, Wakeups: 2},
 			CertificateExpiry: time.Unix(1_800_000_000, 0),
+			WAL:               WALState{Bytes: 900, Commits: 11, Appends: 12, Poisoned: true},
 		},
 		streams: []StreamState{
 			{Stream: "t/n/a", LogBytes: 10, TailBytes: 1, Records: 5, DroppedRecords: 2},
@@ -100,7 +101,8 @@ func TestScrape(t *testing.T) {
 		"felix_certificate_expiry_timestamp_seconds", "felix_shard_problems",
 		"felix_tail_bytes", "felix_streams", "felix_subscriptions", "felix_subscription_lag_records",
 		"felix_stream_subscriptions", "felix_stream_lag_records", "felix_stream_lag_records_max",
-		"felix_stream_records_total", "felix_subscription_dropped_records_total", "felix_log_bytes")
+		"felix_stream_records_total", "felix_subscription_dropped_records_total", "felix_log_bytes",
+		"felix_wal_bytes", "felix_wal_commits_total", "felix_wal_appends_total", "felix_wal_poisoned")
 	want := []string{
 		"felix_ready{} 1", "felix_connections{} 3", "felix_streams_open{} 7", "felix_ingress_bytes{} 100",
 		"felix_egress_bytes_total{} 50", "felix_egress_records_total{} 4", "felix_egress_writes_total{} 3", "felix_egress_wakeups_total{} 2",
@@ -119,6 +121,7 @@ func TestScrape(t *testing.T) {
 		"felix_stream_records_total{stream=t/n/a} 5", "felix_stream_records_total{stream=t/n/b} 0",
 		"felix_subscription_dropped_records_total{stream=t/n/a} 2", "felix_subscription_dropped_records_total{stream=t/n/b} 0",
 		"felix_log_bytes{stream=t/n/a} 10", "felix_log_bytes{stream=t/n/b} 20",
+		"felix_wal_bytes{} 900", "felix_wal_commits_total{} 11", "felix_wal_appends_total{} 12", "felix_wal_poisoned{} 1",
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)

@@ -19,6 +19,7 @@ const (
 type Log struct {
 	Appends prometheus.Counter
 	Sync    prometheus.Histogram // seconds
+	WALSync prometheus.Histogram // seconds
 	Errors  Counters[LogErrorKind]
 	Trimmed prometheus.Counter
 }
@@ -27,6 +28,7 @@ func newLog(b *builder) Log {
 	return Log{
 		Appends: b.counter("felix_log_appends_total", "Writes to logs, each with the publishes that waited for it."),
 		Sync:    b.seconds("felix_log_sync_seconds", "Time of one data sync of a segment; the count stands still when nothing is published."),
+		WALSync: b.seconds("felix_wal_sync_seconds", "Time of one data sync of the write-ahead log; the count stands still when nothing is published."),
 		Errors: counters(b, "felix_log_errors_total", "What logs could not do.", "kind",
 			[]LogErrorKind{LogFull, LogReadOnly, LogWrite, LogPoisoned, LogCorruption, LogRead}),
 		Trimmed: b.counter("felix_log_segments_trimmed_total", "Segments removed by retention."),

@@ -22,11 +22,19 @@ type State struct {
 	StreamsOpen       int   // QUIC streams in either direction
 	IngressBytes      int64 // admitted publishes that are not answered yet
 	Egress            EgressTotals
+	WAL               WALState
 	CertificateExpiry time.Time // of the one that clients are shown; zero: not known
 }
 
 // EgressTotals are counters that the egress engine keeps, since the broker started.
 type EgressTotals struct{ Bytes, Records, Writes, Wakeups uint64 }
+
+// WALState is the write-ahead log; its counters are since the broker started.
+type WALState struct {
+	Bytes            int64
+	Commits, Appends uint64
+	Poisoned         bool // a write failed: nothing is appended until the broker starts again
+}
 
 // StreamState is one stream, all of its shards together.
 type StreamState struct {
