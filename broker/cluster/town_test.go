@@ -134,7 +134,7 @@ func (h *house) open(change ...func(*Config)) error {
 		Self: self, Broker: catalog.Broker{Peer: h.name()}, Book: book, Settings: catalog.Settings{Groups: 3}, Peer: tr, Node: node,
 		NewMachine: h.machines.make, Stopped: h.machines.stopped, Log: log,
 		Timings: Timings{
-			Exchange: 400 * time.Millisecond, Retry: 100 * time.Millisecond, Call: time.Second, Change: 5 * time.Second, Settle: 500 * time.Millisecond,
+			Exchange: 400 * time.Millisecond, Retry: 100 * time.Millisecond, Call: time.Second, Change: 5 * time.Second, Propose: 5 * time.Second, Settle: 500 * time.Millisecond,
 		},
 	}
 	if h.numbered {
