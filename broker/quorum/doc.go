@@ -38,7 +38,7 @@
 // A node owns one that looks after all groups every few tens of milliseconds, one for
 // each server that it sends heartbeats to, and one for each connection that it dialed;
 // connections that others opened are read by the peer transport's goroutines. A group owns raft's,
-// and three that hand on requests, answers to proposals and changes of leadership. Machine.Apply, Snapshot and
+// and four that hand on requests, answers to proposals, changes of leadership and what is committed. Machine.Apply, Snapshot and
 // Restore are called by one of raft's. Close waits for all, as long as its context lets it.
 //
 // # Files
@@ -53,7 +53,8 @@
 //	applied.go                                      how far the machine is, as others count
 //	logstore.go, compact.go                         raft's log on the write-ahead log; what of it may go
 //	stable.go, bolt.go, filestate.go                term and vote; in bolt's file; in one for tests
-//	transport.go, pipeline.go, progress.go          what a group sends, and how far it knows its followers to be
+//	transport.go, pipeline.go, announce.go          what a group sends
+//	progress.go                                     how far it knows its followers to be
 //	link.go, lane.go, beats.go                      the connections to one server; requests on one; heartbeats
 //	serve.go, inbox.go                              what others ask
 //	frame.go, codec.go                              bytes on a connection

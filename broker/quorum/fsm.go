@@ -39,6 +39,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	result := f.machine.Apply(l.Index, l.Term, data)
 	stop(nil)
 	f.applied.Store(l.Index)
+	f.g.announcer.applied()
 	return result
 }
 
@@ -74,6 +75,7 @@ func (f *fsm) data(l *raft.Log) ([]byte, bool) {
 func (f *fsm) StoreConfiguration(index uint64, c raft.Configuration) {
 	f.applied.Store(max(index, f.applied.Load()))
 	f.g.trans.progress.keep(c)
+	f.g.announcer.applied()
 }
 
 // Snapshot implements raft.FSM, as does Restore.

@@ -18,16 +18,17 @@ type Group struct {
 	cfg GroupConfig
 	slg *slog.Logger
 
-	raft   *raft.Raft
-	log    *logStore
-	stable *stableStore
-	snaps  *snapStore
-	fsm    *fsm
-	trans  *transport
-	inbox  *inbox
-	watch  *watch
-	asked  *proposals
-	leader *leadership
+	raft      *raft.Raft
+	log       *logStore
+	stable    *stableStore
+	snaps     *snapStore
+	fsm       *fsm
+	trans     *transport
+	inbox     *inbox
+	watch     *watch
+	asked     *proposals
+	leader    *leadership
+	announcer *announcer
 
 	passed    atomic.Uint64 // entries up to here are not the machine's, beyond what it has applied
 	beating   atomic.Bool   // a heartbeat of a new term is being taken
@@ -124,6 +125,9 @@ func (g *Group) Ready(ctx context.Context) error {
 		endWith(f, g.ended)
 		return barrier{f}
 	}).Wait(ctx)
+	if err == nil {
+		g.announcer.applied()
+	}
 	return err
 }
 

@@ -104,6 +104,7 @@ func (l *lane) dial(attempt chan struct{}) {
 	close(attempt)
 	if err == nil {
 		l.read(c)
+		l.link.node.untrack(c.conn)
 	}
 }
 
@@ -156,7 +157,8 @@ func (l *lane) drop(c *wire, err error) {
 }
 
 // suspect drops the connection if nothing was heard on it since a request was sent:
-// the peer may be back behind another one long before this one shows that it is dead.
+// the peer may be back behind another one long before this one shows that it is dead. The
+// connection for entries, which may be silent for good reasons, goes with it.
 func (l *lane) suspect(sent time.Time) {
 	l.mu.Lock()
 	c := l.conn
@@ -164,6 +166,9 @@ func (l *lane) suspect(sent time.Time) {
 	l.mu.Unlock()
 	if silent {
 		l.drop(c, errTimeout)
+		if l.kind == laneControl {
+			l.link.lanes[laneData].suspect(sent)
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ func (l *leadership) tell(leading bool) {
 		l.told.Term = l.g.raft.CurrentTerm()
 	}
 	l.told.Leading = leading
+	l.g.announcer.leading.Store(leading)
 	l.g.slg.Info("leadership", "leading", leading, "term", l.told.Term)
 	if m := l.g.n.cfg.Metrics.Leadership; m != nil {
 		m(l.g.id, leading)

@@ -71,6 +71,7 @@ func (n *Node) openGroup(ctx context.Context, id uint32, cfg GroupConfig) (_ *Gr
 	g.watch = &watch{g: g}
 	g.asked = newProposals(g)
 	g.leader = newLeadership(g)
+	g.announcer = newAnnouncer(g)
 	g.trans = newTransport(g)
 	g.inbox = newInbox(g)
 	manifest, err := g.openStores()
@@ -91,6 +92,7 @@ func (n *Node) openGroup(ctx context.Context, id uint32, cfg GroupConfig) (_ *Gr
 	g.running.Go(g.asked.loop)
 	g.running.Go(g.leader.loop)
 	g.running.Go(g.inbox.loop)
+	g.running.Go(g.announcer.loop)
 	return g, nil
 }
 

@@ -17,17 +17,36 @@ type progress struct {
 type follower struct {
 	term    uint64 // of the leader that heard it
 	match   uint64
+	told    uint64 // the commit that was sent to it last
 	contact time.Time
 }
 
+// matched says that a follower has the entries up to one.
 func (p *progress) matched(id raft.ServerID, term, match uint64) {
+	p.change(id, term, func(f *follower) { f.match, f.contact = max(f.match, match), time.Now() })
+}
+
+// tell says that a follower is being told of a commit.
+func (p *progress) tell(id raft.ServerID, term, commit uint64) {
+	p.change(id, term, func(f *follower) { f.told = max(f.told, commit) })
+}
+
+// untell says that it was not, for what anybody knows.
+func (p *progress) untell(id raft.ServerID, term uint64) {
+	p.change(id, term, func(f *follower) { f.told = 0 })
+}
+
+func (p *progress) change(id raft.ServerID, term uint64, change func(*follower)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.of[id]
-	if f.term != term {
+	if f.term > term {
+		return
+	}
+	if f.term < term {
 		f = follower{term: term}
 	}
-	f.match, f.contact = max(f.match, match), time.Now()
+	change(&f)
 	p.of[id] = f
 }
 

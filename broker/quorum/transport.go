@@ -129,14 +129,17 @@ func (t *transport) sendEntries(l *link, id raft.ServerID, args *raft.AppendEntr
 		return entriesSent{}, err
 	}
 	answer := make(chan entriesAnswer, 1)
-	match := args.PrevLogEntry + uint64(len(args.Entries))
+	match, term := args.PrevLogEntry+uint64(len(args.Entries)), args.Term
+	t.progress.tell(id, term, args.LeaderCommitIndex)
 	cancel, err := l.lanes[laneData].start(t.g.n.cfg.Timings.Heartbeat, frameAppend, t.g.id, &call{done: func(f frame, err error) {
 		var said raft.AppendEntriesResponse
 		if err == nil {
 			err = decodeAppended(f.body, l.name, &said)
 		}
 		if err == nil && said.Success {
-			t.progress.matched(id, args.Term, match)
+			t.progress.matched(id, term, match)
+		} else {
+			t.progress.untell(id, term)
 		}
 		answer <- entriesAnswer{said: said, err: err}
 	}}, parts...)
