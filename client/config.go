@@ -24,7 +24,7 @@ const (
 	DefaultPublishTimeout          = 30 * time.Second
 	DefaultKeepAlive               = 1300 * time.Millisecond
 	DefaultIdleTimeout             = 4 * time.Second
-	DefaultSilenceTimeout          = 1500 * time.Millisecond
+	DefaultSilenceTimeout          = time.Second
 	DefaultName                    = "localhost"
 )
 
@@ -76,7 +76,7 @@ type Config struct {
 
 	// SilenceTimeout is how long a broker may leave unanswered what was sent to it, acknowledgements of packets included,
 	// before the connection counts as dead. It is for clients that know another broker, which they go on with; others
-	// wait for IdleTimeout. At least eight round trips, whatever it says. 0: 1.5 s.
+	// wait for IdleTimeout. At least eight round trips, whatever it says. 0: 1 s.
 	SilenceTimeout time.Duration
 
 	// Log gets what no caller is told: lost connections and what is done about them. nil: nothing is logged.

@@ -8,7 +8,7 @@ import (
 
 const (
 	// silenceInterval is how often a silenceWatch looks.
-	silenceInterval = 200 * time.Millisecond
+	silenceInterval = 100 * time.Millisecond
 	// ackTail is how long after a packet it may still be acknowledged. What is sent later wants an acknowledgement itself.
 	ackTail = 50 * time.Millisecond
 	// silenceTrips is what the timeout is at least, in round trips: a far broker is not a silent one.

@@ -220,7 +220,7 @@ func (f *failover) disturb(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		k := Kill{Node: leader.Name, InFlight: f.inFlight()}
+		k := Kill{Node: leader.Name, InFlight: f.manyInFlight(ctx)}
 		f.cfg.Say("killing broker %s, which leads, with %d publishes in flight", leader.Name, k.InFlight)
 		at := time.Now()
 		leader.Kill()

@@ -88,6 +88,16 @@ func (f *failover) nextAck(ctx context.Context, at time.Time) (time.Duration, er
 	}
 }
 
+// manyInFlight waits, for a moment, until a window of publishes is in flight, so that something is at stake.
+func (f *failover) manyInFlight(ctx context.Context) int {
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && f.inFlight() < window; {
+		if pause(ctx, 100*time.Microsecond) != nil {
+			break
+		}
+	}
+	return f.inFlight()
+}
+
 // inFlight counts publishes without an answer.
 func (f *failover) inFlight() int {
 	n := 0
