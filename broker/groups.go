@@ -176,13 +176,7 @@ func settingsOf(spec []byte) (replica.Settings, error) {
 	if err := json.Unmarshal(spec, &s); err != nil {
 		return replica.Settings{}, fmt.Errorf("broker: settings of a shard: %w", err)
 	}
-	q := s.Spec.Queue
-	out := replica.Settings{
-		Queue: stream.Queue{Entries: q.Entries, Bytes: q.Bytes}, TailBytes: s.Spec.TailBytes, MaxAge: s.Spec.Retention.MaxAge,
-	}
-	if q.OnFull != "" {
-		out.Queue.OnFull, _ = stream.ParseOnFull(string(q.OnFull)) // the catalog has validated it
-	}
+	out := replica.Settings{MaxAge: s.Spec.Retention.MaxAge}
 	if s.Spec.Retention.MaxBytes > 0 {
 		out.MaxBytes = perShard(s.Spec.Retention.MaxBytes, s.Spec.Shards)
 	}

@@ -122,8 +122,8 @@ func (b *bed) config(k *node) Config {
 		},
 		RemoveLog: func(key ShardKey) error { return seglog.Remove(k.fs, shardPath(key)) },
 		Shard: func(o Opening) (stream.Config, error) {
-			s, err := b.settings(o.Spec)
-			return stream.Config{Name: stream.Name{Tenant: "t", Namespace: "n", Stream: "s"}, Shard: o.Key.Shard, Queue: s.Queue}, err
+			q, err := queueOf(o.Spec)
+			return stream.Config{Name: stream.Name{Tenant: "t", Namespace: "n", Stream: "s"}, Shard: o.Key.Shard, Queue: q}, err
 		},
 		Settings: b.settings,
 		Peers: func() (out []string) {
@@ -149,7 +149,17 @@ func (b *bed) settings(raw []byte) (Settings, error) {
 			return Settings{}, err
 		}
 	}
-	return Settings{Queue: stream.Queue{Entries: s.Entries, OnFull: s.OnFull}, MaxBytes: s.MaxBytes}, nil
+	return Settings{MaxBytes: s.MaxBytes}, nil
+}
+
+func queueOf(raw []byte) (stream.Queue, error) {
+	var s testSpec
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return stream.Queue{}, err
+		}
+	}
+	return stream.Queue{Entries: s.Entries, OnFull: s.OnFull}, nil
 }
 
 func shardPath(k ShardKey) string { return filepath.Join("/data", k.Incarnation, fmt.Sprint(k.Shard)) }

@@ -34,10 +34,12 @@ func (g *Group) OpenShard(ctx context.Context, o Opening) error {
 
 // Configure changes a shard's spec.
 func (g *Group) Configure(ctx context.Context, key ShardKey, spec []byte) error {
-	if _, err := g.cfg.Settings(spec); err != nil {
+	_, err := g.cfg.Settings(spec)
+	cfg, cfgErr := g.cfg.Shard(Opening{Key: key, Spec: spec})
+	if err = errors.Join(err, cfgErr, cfg.Validate()); err != nil {
 		return fmt.Errorf("replica: configure shard %s: %w", key, err)
 	}
-	_, err := g.change(ctx, "configure", change{kindConfigure, Opening{Key: key, Spec: spec}})
+	_, err = g.change(ctx, "configure", change{kindConfigure, Opening{Key: key, Spec: spec}})
 	return err
 }
 
@@ -134,10 +136,12 @@ func (g *Group) configure(s *shard, spec []byte) {
 	o.Spec = spec
 	s.spec.Store(&o)
 	s.readSettings(spec)
-	if set := s.settings.Load(); set != nil {
-		if err := s.Configure(set.Queue, set.TailBytes); err != nil {
-			g.cfg.Log.Error("a shard's settings cannot be used, its readers keep theirs", "shard", s.key, "err", err)
-		}
+	cfg, err := g.cfg.Shard(o)
+	if err == nil {
+		err = s.Configure(cfg.Queue, cfg.TailBytes)
+	}
+	if err != nil {
+		g.cfg.Log.Error("a shard's settings cannot be used, its readers keep theirs", "shard", s.key, "err", err)
 	}
 }
 

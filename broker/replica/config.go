@@ -20,10 +20,8 @@ type Opening struct {
 
 // Settings are what a group itself needs of a spec.
 type Settings struct {
-	Queue     stream.Queue
-	TailBytes int64
-	MaxBytes  int64         // retention; 0: no bound
-	MaxAge    time.Duration // retention; 0: no bound
+	MaxBytes int64         // retention; 0: no bound
+	MaxAge   time.Duration // retention; 0: no bound
 }
 
 // Config is what a group is made with. Zero values are the documented defaults.
@@ -35,7 +33,8 @@ type Config struct {
 	OpenLog func(o Opening) (Log, error)
 	// RemoveLog removes the data of a shard whose log is closed; none there is no error.
 	RemoveLog func(key ShardKey) error
-	// Shard is the configuration of the shard of a spec.
+	// Shard is the configuration of the shard of a spec. Of one that is configured anew the
+	// bounds of the ring and of readers are taken.
 	Shard func(o Opening) (stream.Config, error)
 	// Settings reads a spec.
 	Settings func(spec []byte) (Settings, error)

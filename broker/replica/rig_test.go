@@ -159,8 +159,8 @@ func (h *host) config(log *slog.Logger) Config {
 		},
 		RemoveLog: func(k ShardKey) error { return seglog.Remove(h.fs, path(k)) },
 		Shard: func(o Opening) (stream.Config, error) {
-			s, err := b.settings(o.Spec)
-			return stream.Config{Shard: o.Key.Shard, Queue: s.Queue}, err
+			q, err := queueOf(o.Spec)
+			return stream.Config{Shard: o.Key.Shard, Queue: q}, err
 		},
 		Peers: func() (out []string) {
 			for _, other := range h.r.hosts {
