@@ -141,7 +141,7 @@ func (b *memberBroker) client() *client.Client {
 	defer cancel()
 	c, err := client.Dial(ctx, client.Config{
 		Addrs: []string{b.cfg.Listen}, Tenant: devTenant, Token: b.c.token,
-		CAFile: b.cfg.Cluster.CAFile,
+		CAFile: b.c.served.CA,
 	})
 	if err != nil {
 		t.Fatal(err)
