@@ -130,6 +130,8 @@ func (b *inbox) loop() {
 		}
 		if r.install != nil {
 			b.handleInstall(r)
+		} else if r.c.over.Load() {
+			continue
 		} else if body, err := b.handle(r); err != nil {
 			r.c.refuse(r.f, err)
 		} else {
@@ -224,6 +226,10 @@ func (b *inbox) ask(rpc raft.RPC, meanwhile func()) (any, error) {
 // handleInstall has raft install a snapshot. One that this replica is past already is
 // only confirmed: raft would go back to it, and forget entries that others count on.
 func (b *inbox) handleInstall(r request) {
+	if !slices.ContainsFunc(b.asking(r.install), func(asks request) bool { return !asks.c.over.Load() }) {
+		b.finishInstall(r.install)
+		return // who asked asks again, for a newer one perhaps
+	}
 	term, done := r.install.term, true
 	i, manifest, err := decodeInstall(r.f.body, r.c.name)
 	if err == nil && (i.LastLogIndex > b.g.raft.AppliedIndex() || i.Term < b.g.raft.CurrentTerm()) {
@@ -242,19 +248,23 @@ func (b *inbox) handleInstall(r request) {
 		}
 		b.g.installed(i.LastLogIndex, time.Since(began), err)
 	}
-	b.mu.Lock()
-	if b.install == r.install {
-		b.install = nil
-	}
-	asking := r.install.asking
-	b.mu.Unlock()
-	for _, asks := range asking {
+	for _, asks := range b.finishInstall(r.install) {
 		if err != nil {
 			asks.c.refuse(asks.f, err)
 		} else {
 			asks.c.answer(asks.f, frameOK, encodeSaid(term, done))
 		}
 	}
+}
+
+// finishInstall has the next one be another, and returns who waits for this one.
+func (b *inbox) finishInstall(i *install) []request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.install == i {
+		b.install = nil
+	}
+	return i.asking
 }
 
 func (b *inbox) asking(i *install) []request {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -16,7 +17,8 @@ import (
 type inbound struct {
 	*wire
 	from Server
-	name []byte // of from, as raft's messages carry it
+	name []byte      // of from, as raft's messages carry it
+	over atomic.Bool // it has ended: nobody waits for answers
 }
 
 // serve reads one connection until it ends. It is the peer transport's handler.
@@ -38,6 +40,7 @@ func (n *Node) accept(ctx context.Context, conn net.Conn, node, target string) {
 	kind, to, instance, err := parseTarget(target)
 	from := Server{Node: node, Instance: instance}
 	c := &inbound{wire: newWire(conn), from: from, name: []byte(from.String())}
+	defer c.over.Store(true)
 	var refusal []byte
 	switch {
 	case err != nil:
