@@ -76,6 +76,7 @@ func (t *Transport) exchange(
 			t.calls.put(c, t.cfg.IdleTimeout)
 			return answer, nil
 		case errors.Is(err, ErrTooLarge), sent:
+			t.calls.suspect(pool)
 			return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)
 		case ctx.Err() != nil || fresh:
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)

@@ -109,6 +109,18 @@ func (p *callPools) put(c *callConn, idleFor time.Duration) {
 	c.pool.idle = append(c.pool.idle, c)
 }
 
+// suspect ends what idles, after a call that got no answer: the peer's host may be gone,
+// and back at another address, without a word to any of its connections.
+func (p *callPools) suspect(pool *callPool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(pool.idle) > 0 {
+		c := pool.idle[0]
+		p.wake(c)
+		c.abort()
+	}
+}
+
 // drop takes a connection out of those that idle, and says whether it did.
 func (p *callPools) drop(c *callConn) bool {
 	p.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,6 +70,39 @@ func TestCut(t *testing.T) {
 	nw.Cut("a", "b")
 	if err := conn.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStranded is B80 for calls: a peer that came back without a word costs one call, however many connections idled.
+func TestStranded(t *testing.T) {
+	t.Parallel()
+	nw, nodes := onNetwork(t, func(*Config) {}, "a", "b")
+	a, b := nodes["a"], nodes["b"]
+	meet := make(chan struct{})
+	b.HandleCall("meet", func(context.Context, string, json.RawMessage) (any, error) { // two at once need two connections
+		select {
+		case meet <- struct{}{}:
+		case <-meet:
+		}
+		return nil, nil
+	})
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() {
+			if err := a.Call(t.Context(), "b", "meet", nil, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	nw.Strand("a", "b")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := a.Call(ctx, "b", "ok", nil, nil); !errors.Is(err, ErrUnanswered) {
+		t.Errorf("got %v", err)
+	}
+	if err := a.Call(t.Context(), "b", "ok", nil, nil); err != nil {
+		t.Errorf("the next one got %v", err)
 	}
 }
 
