@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"felix.dev/felix/broker/catalog"
 	"felix.dev/felix/broker/quorum"
@@ -92,6 +93,7 @@ func judge(b *BrokerStatus, groups []GroupStatus) {
 		b.Because = append(b.Because, "it does not answer")
 	}
 	self := serverOf(b.Broker)
+	var toCome, minority []uint32
 	for i := range groups {
 		g := &groups[i]
 		meta := g.ID == catalog.MetadataGroup
@@ -111,7 +113,7 @@ func judge(b *BrokerStatus, groups []GroupStatus) {
 			}
 		}
 		if slices.Contains(g.Target, b.NodeID) && (own == nil || !own.Voter) {
-			b.lacks("it is still to become a voter of group %d", g.ID)
+			toCome = append(toCome, g.ID)
 		}
 		if own == nil {
 			continue
@@ -127,10 +129,23 @@ func judge(b *BrokerStatus, groups []GroupStatus) {
 			b.lacks("its replica of group %d is behind or stuck: %s", g.ID, lagText(own))
 		}
 		if need := voters/2 + 1; own.Voter && caught < need {
-			b.CanStop = false
-			b.Because = append(b.Because, fmt.Sprintf("group %d would have %d of %d voters that it needs without it", g.ID, caught, need))
+			minority = append(minority, g.ID)
 		}
 	}
+	if len(toCome) > 0 {
+		b.lacks("it is still to become a voter of %s", groupsText(toCome))
+	}
+	if len(minority) > 0 {
+		b.CanStop = false
+		b.Because = append(b.Because, "without it there would be no majority of "+groupsText(minority))
+	}
+}
+
+func groupsText(ids []uint32) string {
+	if len(ids) == 1 {
+		return fmt.Sprintf("group %d", ids[0])
+	}
+	return "groups " + strings.Trim(fmt.Sprint(ids), "[]")
 }
 
 func lagText(m *MemberStatus) string {

@@ -93,34 +93,34 @@ func TestStatusSaysWhoMayStop(t *testing.T) {
 			m := &s.words["a"].report.Groups[1].Members[1]
 			m.CaughtUp, m.Lag = false, 500
 		}, []string{
-			"a up=true sync=true stop=false " + leads + " group 1 would have 1 of 2 voters that it needs without it",
+			"a up=true sync=true stop=false " + leads + " without it there would be no majority of group 1",
 			"b up=true sync=false stop=true " + one + " its replica of group 1 is behind or stuck: 500 entries to go",
-			"c up=true sync=true stop=false " + one + " group 1 would have 1 of 2 voters that it needs without it",
+			"c up=true sync=true stop=false " + one + " without it there would be no majority of group 1",
 		}},
 		{"one is away", func(_ *testing.T, s *scene) {
 			s.words["c"] = word{report: s.words["c"].report, at: noon, failed: "connection refused"}
 		}, []string{
-			"a up=true sync=true stop=false " + leads + " group 0 would have 1 of 2 voters that it needs without it; group 1 would have 1 of 2 voters that it needs without it",
-			"b up=true sync=true stop=false " + one + " group 0 would have 1 of 2 voters that it needs without it; group 1 would have 1 of 2 voters that it needs without it",
+			"a up=true sync=true stop=false " + leads + " without it there would be no majority of groups 0 1",
+			"b up=true sync=true stop=false " + one + " without it there would be no majority of groups 0 1",
 			"c up=false sync=false stop=true " + one + " it does not answer",
 		}},
 		{"B82: one is stuck", func(_ *testing.T, s *scene) { s.words["b"].report.Groups[1].Stuck = "no space left on device" }, []string{
-			"a up=true sync=true stop=false " + leads + " group 1 would have 1 of 2 voters that it needs without it",
+			"a up=true sync=true stop=false " + leads + " without it there would be no majority of group 1",
 			"b up=true sync=false stop=true " + one + " its replica of group 1 is behind or stuck: 0 entries to go, no space left on device",
-			"c up=true sync=true stop=false " + one + " group 1 would have 1 of 2 voters that it needs without it",
+			"c up=true sync=true stop=false " + one + " without it there would be no majority of group 1",
 		}},
 		{"B87: one was wiped and is nowhere yet", func(t *testing.T, s *scene) {
 			s.do(t, catalog.RegisterBroker{Broker: catalog.Broker{NodeID: "c", Instance: "2", Peer: "c:1"}, Replaces: "1"})
 			s.words["c"] = word{report: report{Node: "c", Instance: "2"}, at: noon}
 		}, []string{
-			"a up=true sync=true stop=false " + leads + " group 0 would have 1 of 2 voters that it needs without it; group 1 would have 1 of 2 voters that it needs without it",
-			"b up=true sync=true stop=false " + one + " group 0 would have 1 of 2 voters that it needs without it; group 1 would have 1 of 2 voters that it needs without it",
-			"c up=true sync=false stop=true {Replicas:0 Leads:0 Shards:0 Voter:false} it is still to become a voter of group 0; it is still to become a voter of group 1",
+			"a up=true sync=true stop=false " + leads + " without it there would be no majority of groups 0 1",
+			"b up=true sync=true stop=false " + one + " without it there would be no majority of groups 0 1",
+			"c up=true sync=false stop=true {Replicas:0 Leads:0 Shards:0 Voter:false} it is still to become a voter of groups 0 1",
 		}},
 		{"nobody leads", func(_ *testing.T, s *scene) { s.words["a"].report.Groups[1].Leading = false }, []string{
-			"a up=true sync=false stop=false " + leads + " its replica of group 1 is behind or stuck: 0 entries to go; group 1 would have 0 of 2 voters that it needs without it",
-			"b up=true sync=false stop=false " + one + " its replica of group 1 is behind or stuck: 0 entries to go; group 1 would have 0 of 2 voters that it needs without it",
-			"c up=true sync=false stop=false " + one + " its replica of group 1 is behind or stuck: 0 entries to go; group 1 would have 0 of 2 voters that it needs without it",
+			"a up=true sync=false stop=false " + leads + " its replica of group 1 is behind or stuck: 0 entries to go; without it there would be no majority of group 1",
+			"b up=true sync=false stop=false " + one + " its replica of group 1 is behind or stuck: 0 entries to go; without it there would be no majority of group 1",
+			"c up=true sync=false stop=false " + one + " its replica of group 1 is behind or stuck: 0 entries to go; without it there would be no majority of group 1",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
