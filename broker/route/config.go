@@ -38,7 +38,7 @@ type Config struct {
 	IdleTimeout time.Duration
 
 	// ShardBytes and ShardEntries bound what waits for one shard and what is on its way
-	// to it at another broker (32 MiB, 16384), and OwnerBytes and OwnerEntries what is on
+	// to it at another broker (64 MiB, 65536: as much as a server takes), and OwnerBytes and OwnerEntries what is on
 	// its way to one broker (64 MiB, 32768). WindowBytes and WindowEntries are the part
 	// of it that one shard may have (2 MiB, 2048). A larger publish passes alone.
 	ShardBytes, OwnerBytes, WindowBytes       int64
@@ -80,8 +80,8 @@ func (c *Config) setDefaults() {
 	c.SilenceTimeout = cmp.Or(c.SilenceTimeout, 1500*time.Millisecond)
 	c.DialTimeout = cmp.Or(c.DialTimeout, time.Second)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, time.Minute)
-	c.ShardBytes = cmp.Or(c.ShardBytes, 32<<20)
-	c.ShardEntries = cmp.Or(c.ShardEntries, 16384)
+	c.ShardBytes = cmp.Or(c.ShardBytes, 64<<20)
+	c.ShardEntries = cmp.Or(c.ShardEntries, 65536)
 	c.OwnerBytes = cmp.Or(c.OwnerBytes, 64<<20)
 	c.OwnerEntries = cmp.Or(c.OwnerEntries, 32768)
 	c.WindowBytes = cmp.Or(c.WindowBytes, 2<<20)

@@ -26,7 +26,7 @@ type realNode struct {
 }
 
 // startReal starts brokers a and b on a network that fails on demand.
-func startReal(t *testing.T) (map[string]*realNode, *faultnet.Network) {
+func startReal(t testing.TB) (map[string]*realNode, *faultnet.Network) {
 	t.Helper()
 	network := faultnet.New(t, 0)
 	ca := t.TempDir()
@@ -85,7 +85,7 @@ func startReal(t *testing.T) (map[string]*realNode, *faultnet.Network) {
 }
 
 // led has a lead shard0 as far as both know.
-func led(t *testing.T, nodes map[string]*realNode) (*book, *replica) {
+func led(t testing.TB, nodes map[string]*realNode) (*book, *replica) {
 	t.Helper()
 	b := &book{}
 	r := newReplica(t, b)

@@ -4,7 +4,13 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"felix.dev/felix/broker/stream"
 )
+
+// keepPlaces is how many shards of the server are remembered before those that hold
+// nothing are forgotten.
+const keepPlaces = 4096
 
 // budget bounds the bytes that something may hold. Whoever asks for more than
 // there is passes all the same when nothing else is held, so that no frame is too
@@ -34,6 +40,37 @@ func newBudget(limit int64) *budget { return &budget{limit: limit} }
 // time.
 func newShardBudget(limit int64, most int) *budget {
 	return &budget{limit: limit, least: limit / int64(max(most, 1)), once: true}
+}
+
+// shardBudgets are what all connections together may have under way to each shard: so
+// that many of them cannot fill the process's with publishes to one that is stuck.
+type shardBudgets struct {
+	limit int64
+
+	mu      sync.Mutex
+	byPlace map[stream.Place]*budget
+}
+
+func newShardBudgets(limit int64) *shardBudgets {
+	return &shardBudgets{limit: limit, byPlace: make(map[stream.Place]*budget)}
+}
+
+func (s *shardBudgets) budget(p stream.Place) *budget {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.byPlace[p]; b != nil {
+		return b
+	}
+	if len(s.byPlace) >= keepPlaces {
+		for k, b := range s.byPlace {
+			if b.idle() {
+				delete(s.byPlace, k)
+			}
+		}
+	}
+	b := &budget{limit: s.limit, once: true}
+	s.byPlace[p] = b
+	return b
 }
 
 // try takes n bytes if that needs no waiting.

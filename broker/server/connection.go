@@ -52,7 +52,7 @@ type connection struct {
 	early           atomic.Int64
 
 	mu      sync.Mutex
-	budgets map[stream.Place]*budget
+	budgets map[stream.Place]*shardRoom
 	subs    int          // subscriptions, those being set up included
 	egress  *egress.Conn // nil until the first subscription
 
@@ -66,7 +66,7 @@ func newConnection(s *Server, qc *quic.Conn) *connection {
 		arriving:        newBudget(s.cfg.ConnectionIngressBytes),
 		authenticated:   make(chan struct{}),
 		unauthenticated: make(chan struct{}, s.cfg.MaxUnauthenticated),
-		budgets:         make(map[stream.Place]*budget),
+		budgets:         make(map[stream.Place]*shardRoom),
 	}
 }
 
@@ -175,8 +175,15 @@ func (c *connection) close(code quic.ApplicationErrorCode, text string) {
 	}
 }
 
-// shardBudget bounds what this connection may have under way to one shard.
-func (c *connection) shardBudget(p stream.Place) *budget {
+// shardRoom bounds what is under way to one shard.
+type shardRoom struct {
+	own *budget // of the connection
+	all *budget // of all of them
+}
+
+// shardRoom is that for a shard.
+func (c *connection) shardRoom(p stream.Place) *shardRoom {
+	all := c.srv.shards.budget(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if b := c.budgets[p]; b != nil {
@@ -184,12 +191,12 @@ func (c *connection) shardBudget(p stream.Place) *budget {
 	}
 	if len(c.budgets) >= keepShards {
 		for k, b := range c.budgets {
-			if b.idle() {
+			if b.own.idle() {
 				delete(c.budgets, k)
 			}
 		}
 	}
-	b := newShardBudget(c.srv.cfg.ShardIngressBytes, c.srv.cfg.MaxUnanswered/shardShare)
+	b := &shardRoom{own: newShardBudget(c.srv.cfg.ShardIngressBytes, c.srv.cfg.MaxUnanswered/shardShare), all: all}
 	c.budgets[p] = b
 	return b
 }

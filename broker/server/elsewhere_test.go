@@ -1,12 +1,15 @@
 package server
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/wire"
 )
@@ -18,17 +21,28 @@ type fakePlace struct {
 	elsewhere  stream.Elsewhere
 	generation uint64
 	owner      *stream.Owner // answers publishes at once, if set
+	err        error         // likewise
 	kept       []*stream.Publish
+}
+
+// refuse answers publishes with err from now on.
+func (p *fakePlace) refuse(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
 }
 
 func (p *fakePlace) Publish(b *stream.Publish) {
 	p.mu.Lock()
-	owner := p.owner
-	if owner == nil {
+	owner, err := p.owner, p.err
+	if owner == nil && err == nil {
 		p.kept = append(p.kept, b)
 	}
 	p.mu.Unlock()
-	if owner != nil {
+	switch {
+	case err != nil:
+		b.Done(stream.Result{Err: err})
+	case owner != nil:
 		b.Done(stream.Result{Offset: 7, Owner: owner})
 	}
 }
@@ -264,8 +278,56 @@ func TestRefusedPublishLeavesTheNextAlone(t *testing.T) {
 	if a := k.ack(); a.OK || a.Code != wire.CodeShardUnavailable || a.Reason != "not_ready" || a.Retry != wire.RetryNow {
 		t.Fatalf("got %+v", a)
 	}
+	for _, code := range []wire.Code{wire.CodeQuorumTimeout, wire.CodeLeadershipLost, wire.CodeUnacknowledged} {
+		nowhere.refuse(&stream.Error{Code: code, Retry: code.DefaultRetry(), Message: "lost"})
+		k.publish(publish(4, "nowhere", "x"))
+		if a := k.ack(); a.OK || a.Code != code || a.Retry != wire.RetryOutcomeUnknown {
+			t.Fatalf("got %+v", a)
+		}
+		eventually(t, "it is counted", func() bool {
+			return testutil.ToFloat64(h.server.m.Publish.Requests.With(metrics.PublishResult(code.String()))) == 1
+		})
+	}
 	k.publish(publish(3, "good", "x"))
 	if a := k.ack(); !a.OK || a.RequestID != 3 {
 		t.Fatalf("got %+v", a)
 	}
+}
+
+// B11 beyond one connection: many of them, all stuck at one shard, leave half of the
+// process's room to the others.
+func TestStuckPlaceLeavesTheProcessToOthers(t *testing.T) {
+	h := start(t, func(c *Config) {
+		inCluster(c)
+		c.IngressBytes, c.ConnectionIngressBytes, c.ShardIngressBytes = 512<<10, 128<<10, 64<<10
+		c.PublishIngressWait = 50 * time.Millisecond
+	})
+	stuck := &fakePlace{}
+	h.places("stuck", stuck)
+	h.memory("healthy", 1, nil)
+	payload := strings.Repeat("x", 30<<10)
+	var refused int
+	for range 10 {
+		k := h.dial().authed()
+		for i := range uint64(4) {
+			k.publish(publish(i, "stuck", payload))
+		}
+		for range 2 { // the third and the fourth, or all
+			if a := k.ack(); a.Code != wire.CodeOverloaded {
+				t.Fatalf("got %+v", a)
+			}
+			refused++
+		}
+	}
+	if held := h.server.Stats().IngressBytes; held > 256<<10 {
+		t.Errorf("%d bytes are held", held)
+	}
+	k := h.dial().authed()
+	for i := range uint64(20) {
+		k.publish(publish(i, "healthy", payload))
+		if a := k.ack(); !a.OK {
+			t.Fatalf("got %+v", a)
+		}
+	}
+	stuck.answer(stream.Result{})
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/seglog"
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/wire"
@@ -91,6 +93,10 @@ func TestShardMoved(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 			shard.Unlead(v.reason, v.to)
+			label := metrics.EndReason(v.reason.String())
+			defer eventually(t, "it is counted", func() bool {
+				return testutil.ToFloat64(h.server.m.Subscriptions.Ended.With(label)) == 1
+			})
 			if v.want == nil {
 				if code := events.resetCode(); code != 1 {
 					t.Errorf("reset %d", code)

@@ -35,6 +35,7 @@ type publishing struct {
 	conn  *budget // nil while the bytes are not held there
 	total *budget
 	shard *budget
+	place *budget
 	ack   wire.Ack // scratch
 }
 
@@ -140,13 +141,15 @@ func (s *session) place(p *publishing, tenant, namespace, name, key []byte, keye
 	}
 	places := r.stream.Places()
 	i := wire.ShardOf(key, keyed, uint32(len(places)), r.stream.Routing)
+	room := r.room(s.conn, i)
 	for _, b := range [...]struct {
 		budget *budget
 		held   **budget
 		reason metrics.ShedReason
 	}{
 		{s.conn.ingress, &p.conn, metrics.ShedConnectionBytes},
-		{r.shardBudget(s.conn, i), &p.shard, metrics.ShedShardQueue},
+		{room.own, &p.shard, metrics.ShedShardQueue},
+		{room.all, &p.place, metrics.ShedShardQueue},
 		// Last: who waits for its shard takes no room from other connections.
 		{s.srv.ingress, &p.total, metrics.ShedProcessBytes},
 	} {
@@ -242,7 +245,7 @@ func (p *publishing) done(r stream.Result) {
 }
 
 func (p *publishing) free() {
-	for _, b := range [...]*budget{p.total, p.shard, p.conn} {
+	for _, b := range [...]*budget{p.total, p.place, p.shard, p.conn} {
 		if b != nil {
 			b.release(p.cost)
 		}

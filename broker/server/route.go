@@ -17,7 +17,7 @@ const (
 type route struct {
 	generation uint64
 	stream     *stream.Stream
-	budgets    []*budget // by shard; nil until used
+	rooms      []*shardRoom // by shard; nil until used
 }
 
 // routes remembers decisions, so that a publish to a known name costs a comparison.
@@ -53,7 +53,7 @@ func (s *session) publishRoute(tenant, namespace, name []byte) (*route, *stream.
 	if refusal != nil {
 		return nil, refusal
 	}
-	r := &route{generation: generation, stream: st, budgets: make([]*budget, len(st.Places()))}
+	r := &route{generation: generation, stream: st, rooms: make([]*shardRoom, len(st.Places()))}
 	if !keep {
 		return r, nil
 	}
@@ -80,13 +80,13 @@ func (s *session) find(action auth.Action, name stream.Name) (*stream.Stream, *s
 	return st, nil
 }
 
-// shardBudget is the budget of this connection for shard i.
-func (r *route) shardBudget(c *connection, i uint32) *budget {
-	if b := r.budgets[i]; b != nil {
+// room is what this connection has for shard i.
+func (r *route) room(c *connection, i uint32) *shardRoom {
+	if b := r.rooms[i]; b != nil {
 		return b
 	}
-	b := c.shardBudget(r.stream.Places()[i])
-	r.budgets[i] = b
+	b := c.shardRoom(r.stream.Places()[i])
+	r.rooms[i] = b
 	return b
 }
 

@@ -49,6 +49,7 @@ type Server struct {
 	socket  *socket
 
 	ingress     *budget
+	shards      *shardBudgets
 	owed        atomic.Int64 // answers to publishes that QUIC does not have yet
 	streamsOpen atomic.Int64
 	connections atomic.Uint64 // ids
@@ -78,6 +79,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		cfg: cfg, log: cfg.Log, m: cfg.Metrics,
 		windows: newWindows(uint64(cfg.WindowBudget)),
 		ingress: newBudget(cfg.IngressBytes),
+		shards:  newShardBudgets(max(cfg.IngressBytes/2, cfg.ShardIngressBytes)),
 		conns:   make(map[*connection]struct{}),
 		failed:  make(chan struct{}),
 		closing: make(chan struct{}),

@@ -58,8 +58,8 @@ func TestHostileClientsAtRandom(t *testing.T) {
 	wantNothingLeft(t, h)
 	for c := range seen {
 		held := c.ingress.held() + c.arriving.held()
-		for _, lane := range c.budgets {
-			held += lane.held()
+		for _, room := range c.budgets {
+			held += room.own.held()
 		}
 		if held != 0 || c.subs != 0 || len(c.unauthenticated) != 0 {
 			t.Errorf("connection %d: %d bytes, %d subscriptions, %d unauthenticated streams left", c.id, held, c.subs, len(c.unauthenticated))
