@@ -127,10 +127,9 @@ func (s *shard) recover(err error) error {
 	_, damaged := errors.AsType[*seglog.CorruptionError](err)
 	lacking := s.log.Next() < s.Mark()
 	if !damaged && !lacking && (errors.Is(err, seglog.ErrPoisoned) || errors.Is(err, seglog.ErrClosed)) {
-		if openErr := s.log.reopen(); openErr != nil {
+		if openErr := s.anew(s.log.reopen); openErr != nil {
 			return errors.Join(err, openErr)
 		}
-		s.synced.Store(0)
 		lacking = s.log.Next() < s.Mark()
 		damaged = s.log.Err() != nil
 		if !damaged && !lacking {

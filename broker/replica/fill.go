@@ -63,10 +63,9 @@ func (f *filling) run(ctx context.Context) error {
 func (f *filling) prepare() error {
 	err := f.s.log.Err()
 	if errors.Is(err, seglog.ErrPoisoned) || errors.Is(err, seglog.ErrClosed) {
-		if err := f.s.log.reopen(); err != nil {
+		if err := f.s.anew(f.s.log.reopen); err != nil {
 			return err
 		}
-		f.s.synced.Store(0)
 		err = f.s.log.Err()
 	}
 	if _, damaged := errors.AsType[*seglog.CorruptionError](err); damaged {
@@ -166,16 +165,17 @@ func (f *filling) step(ctx context.Context, c net.Conn, node string) error {
 // reset has the log begin anew: the broker that is asked has what comes.
 func (f *filling) reset(base uint64) error {
 	log := f.s.log
-	err := log.Reset(base)
-	if _, damaged := errors.AsType[*seglog.CorruptionError](err); damaged { // it takes nothing at all
-		if err = log.again(func() error { return f.s.g.cfg.RemoveLog(f.s.key) }); err == nil {
-			err = log.Reset(base)
+	if err := f.s.anew(func() error {
+		err := log.Reset(base)
+		if _, damaged := errors.AsType[*seglog.CorruptionError](err); damaged { // it takes nothing at all
+			if err = log.again(func() error { return f.s.g.cfg.RemoveLog(f.s.key) }); err == nil {
+				err = log.Reset(base)
+			}
 		}
-	}
-	if err != nil {
+		return err
+	}); err != nil {
 		return fmt.Errorf("begin the log anew at offset %d: %w", base, err)
 	}
-	f.s.synced.Store(0)
 	f.resets++
 	f.rebuild, f.oldest = false, max(f.oldest, base)
 	return nil

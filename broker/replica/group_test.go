@@ -143,6 +143,53 @@ func TestNewLeaderReplaysEverything(t *testing.T) {
 	}
 }
 
+// Who asks for new records only gets none of those that are there, while others flow (B37).
+func TestLatestWhileRecordsFlow(t *testing.T) {
+	b := newBed(t, 3, nil)
+	a := b.lead(0)
+	key := b.openShard(a, 0, Opening{})
+	for i := range 15 {
+		a.must(key, fmt.Sprint(i))
+	}
+	a = b.lead(1)
+	stop, flowing := make(chan struct{}), sync.WaitGroup{}
+	flowing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				a.must(key, "flow")
+			}
+		}
+	})
+	for id := range uint64(20) {
+		before := a.shard(key).Mark()
+		sub, err := a.shard(key).Subscribe(stream.SubscribeOptions{ID: id, Start: wire.Start{Kind: wire.StartLatest}, Offsets: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sub.StartOffset() < before || sub.StartOffset() < 15 {
+			t.Errorf("latest begins at %d, the mark was %d", sub.StartOffset(), before)
+		}
+		first := sub.StartOffset()
+		b.until("something new", func() bool {
+			got := readAll(t, sub)
+			if len(got) == 0 {
+				return false
+			}
+			var offset uint64
+			if _, err := fmt.Sscan(got[0], &offset); err != nil || offset < first {
+				t.Errorf("the first is %q, registered at %d", got[0], first)
+			}
+			return true
+		})
+		sub.Close()
+	}
+	close(stop)
+	flowing.Wait()
+}
+
 // readAll reads what there is, as "offset payload".
 func readAll(t *testing.T, sub *stream.Subscription) (out []string) {
 	t.Helper()

@@ -5,9 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"felix.dev/felix/broker/quorum"
 	"felix.dev/felix/broker/stream"
 )
+
+// openAtOnce is how many logs are opened, or flushed, at a time.
+const openAtOnce = 8
 
 // Recover implements quorum.Machine: it opens the shards of the newest manifest. A
 // shard whose log is damaged or lacks records is opened all the same, and repaired from
@@ -21,16 +26,30 @@ func (g *Group) Recover(b []byte) error {
 		return err
 	}
 	g.nextSlot = m.nextSlot
+	shards := make([]*shard, len(m.shards))
+	var all errgroup.Group
+	all.SetLimit(openAtOnce)
 	for i := range m.shards {
-		e := &m.shards[i]
-		s, err := g.open(e.Opening, e.slot, e.state)
-		if err != nil {
-			return fmt.Errorf("replica: group %d: open shard %s: %w", g.cfg.Group, e.Key, err)
-		}
-		s.trimLog()
-		g.add(s)
+		all.Go(func() (err error) {
+			e := &m.shards[i]
+			if shards[i], err = g.open(e.Opening, e.slot, e.state); err != nil {
+				return fmt.Errorf("replica: group %d: open shard %s: %w", g.cfg.Group, e.Key, err)
+			}
+			shards[i].trimLog()
+			return nil
+		})
 	}
-	return nil
+	err = all.Wait()
+	for _, s := range shards {
+		switch {
+		case s == nil:
+		case err != nil:
+			_ = s.CloseLog() // nothing was done with it
+		default:
+			g.add(s)
+		}
+	}
+	return err
 }
 
 // Restore implements quorum.Machine: it fetches what the manifest has and this broker
@@ -82,11 +101,7 @@ func (s *shard) install(ctx context.Context, st *stream.ReplicaState, from strin
 	if err := f.run(ctx); err != nil {
 		return err
 	}
-	if err := s.log.Sync(); err != nil {
-		return err
-	}
-	s.synced.Store(s.log.Next())
-	return nil
+	return s.sync(st.Next)
 }
 
 // adopt makes the shards of the manifest those of the group.

@@ -23,7 +23,8 @@ type shard struct {
 	sealed   atomic.Bool
 	trouble  atomic.Pointer[stuck] // why it is not whole; nil: it is
 	gone     atomic.Bool           // none of the group's any more
-	synced   atomic.Uint64         // all below is on disk; the log can only say that of all it has
+	epoch    atomic.Uint64         // grows as the log begins anew or is opened again
+	synced   atomic.Pointer[syncPoint]
 
 	// mu is held while the shard is applied to and while it is repaired: an entry for it
 	// waits for the repair. Disk and network I/O.
@@ -34,6 +35,9 @@ type shard struct {
 	at      []int // places in the entry
 	results []stream.Result
 }
+
+// syncPoint says that in an epoch everything below next is on disk.
+type syncPoint struct{ epoch, next uint64 }
 
 // open opens a shard where st says it is. A log that is not whole is no error.
 func (g *Group) open(o Opening, slot uint32, st stream.ReplicaState) (*shard, error) {
@@ -58,6 +62,14 @@ func (g *Group) open(o Opening, slot uint32, st stream.ReplicaState) (*shard, er
 	s.sealed.Store(st.Sealed)
 	s.check()
 	return s, nil
+}
+
+// anew does what takes records from the log, or may: what was found out of it before, or
+// meanwhile, says nothing of what it has on disk afterwards.
+func (s *shard) anew(do func() error) error {
+	s.epoch.Add(1)
+	defer s.epoch.Add(1)
+	return do()
 }
 
 // Propose implements stream.Proposer.

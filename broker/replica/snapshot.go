@@ -3,6 +3,8 @@ package replica
 import (
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"felix.dev/felix/broker/quorum"
 )
 
@@ -26,10 +28,22 @@ func (g *Group) Snapshot() (quorum.Snapshot, error) {
 // Persist has everything that the manifest speaks of on disk, and returns it. Entries
 // are applied meanwhile.
 func (s *snapshot) Persist() ([]byte, error) {
+	var all errgroup.Group
+	all.SetLimit(openAtOnce)
 	for i, k := range s.shards {
-		if err := k.sync(s.manifest.shards[i].state.Next); err != nil {
-			return nil, fmt.Errorf("replica: group %d: snapshot: shard %s: %w", s.g.cfg.Group, k.key, err)
+		next := s.manifest.shards[i].state.Next
+		if p := k.synced.Load(); p != nil && p.epoch == k.epoch.Load() && p.next >= next {
+			continue
 		}
+		all.Go(func() error {
+			if err := k.sync(next); err != nil {
+				return fmt.Errorf("replica: group %d: snapshot: shard %s: %w", s.g.cfg.Group, k.key, err)
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
 	}
 	return s.manifest.encode()
 }
@@ -40,16 +54,19 @@ func (s *snapshot) Release() { s.shards, s.manifest.shards = nil, nil }
 // sync has all records below next on disk. A shard that was dropped meanwhile is not
 // asked: an entry behind the snapshot says so.
 func (s *shard) sync(next uint64) error {
-	if s.gone.Load() || s.synced.Load() >= next {
+	if s.gone.Load() {
 		return nil
 	}
-	have := s.log.Next()
+	epoch, have := s.epoch.Load(), s.log.Next()
 	if have < next {
 		return errLacking
 	}
 	if err := s.log.Sync(); err != nil && !s.gone.Load() {
 		return err
 	}
-	s.synced.Store(have)
+	if s.epoch.Load() != epoch {
+		return errLacking // it is being repaired
+	}
+	s.synced.Store(&syncPoint{epoch, have})
 	return nil
 }
