@@ -91,7 +91,7 @@ func showEnd(t *testing.T, node, path string) {
 		t.Log(err)
 		return
 	}
-	const end = 16 << 10
+	const end = 6 << 10
 	t.Logf("the last words of broker %s:\n%s", node, b[max(0, len(b)-end):])
 }
 

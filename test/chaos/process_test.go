@@ -140,7 +140,7 @@ func (p *process) showLog() {
 		p.t.Log(err)
 		return
 	}
-	const end = 16 << 10
+	const end = 6 << 10
 	p.t.Logf("the last words of broker %s:\n%s", p.name, b[max(0, len(b)-end):])
 }
 

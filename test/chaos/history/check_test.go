@@ -268,3 +268,29 @@ func simulate(rng *rand.Rand, steps int) History {
 	h.Finals = []Final{{Shard: shard, Via: "n1", End: end, Records: log}}
 	return h
 }
+
+// Many publishes at the same time, answered all at once or never, are no hard question.
+func TestCheckManyAtOnce(t *testing.T) {
+	h := History{Sources: map[uint32]Source{}}
+	final := Final{Shard: shard, Via: "n1", Records: map[uint64]ID{}}
+	const at, rounds = 200, 6
+	for i := range uint32(at) {
+		h.Sources[i+1] = Source{Shard: shard, Unordered: true}
+	}
+	for round := range uint64(rounds) {
+		for i := range uint32(at) {
+			p := Publish{ID: ID{i + 1, round + 1}, Call: int64(round)*10 + 1, Return: int64(round)*10 + 9, Outcome: Acked}
+			p.Offset = round*at + uint64(at-1-i)
+			if i%3 == 0 {
+				p.Return, p.Outcome = Never, Unknown
+			}
+			final.Records[round*at+uint64(at-1-i)] = p.ID
+			h.Publishes = append(h.Publishes, p)
+		}
+	}
+	final.End = at * rounds
+	h.Finals = []Final{final}
+	if got := Check(h); len(got) > 0 {
+		t.Errorf("got violations:\n%s", Report(got))
+	}
+}

@@ -16,6 +16,9 @@ const maxLinear = 1500
 type input struct {
 	kind   opKind
 	offset uint64
+	// after is the offset behind the record in front of it: what is between them is hidden. That it is known spares the search
+	// all orders in which something stands behind what it stands in front of.
+	after uint64
 }
 
 type opKind uint8
@@ -34,11 +37,11 @@ var logModel = porcupine.Model{
 		op, _ := in.(input)
 		switch op.kind {
 		case opAppend:
-			return op.offset >= next, op.offset + 1
+			return op.after <= next && next <= op.offset, op.offset + 1
 		case opRead:
 			return op.offset < next, next
 		case opEnd:
-			return op.offset >= next, max(next, op.offset)
+			return op.after <= next && next <= op.offset, op.offset
 		}
 		return false, next
 	},
@@ -74,28 +77,38 @@ func operations(h History) map[Shard][]porcupine.Operation {
 			if i.reader {
 				kind = opEnd
 			}
-			all[shard] = append(all[shard], porcupine.Operation{Input: input{kind, i.offset()}, Call: i.call, Return: i.done})
+			all[shard] = append(all[shard], porcupine.Operation{Input: input{kind: kind, offset: i.offset()}, Call: i.call, Return: i.done})
 		}
 	}
 	for n := range h.Readers {
 		r := &h.Readers[n]
 		for _, d := range r.Deliveries {
-			all[r.Shard] = append(all[r.Shard], porcupine.Operation{ClientId: n, Input: input{opRead, d.Offset}, Call: d.At, Return: d.At})
+			all[r.Shard] = append(all[r.Shard], porcupine.Operation{ClientId: n, Input: input{kind: opRead, offset: d.Offset}, Call: d.At, Return: d.At})
 		}
 	}
 	return all
 }
 
-// withAppends drops the reads whose append is not among the operations.
+// withAppends drops the reads whose append is not among the operations, and finds what stands in front of the others.
 func withAppends(ops []porcupine.Operation) []porcupine.Operation {
-	appended := map[uint64]bool{}
+	var appended []uint64
 	for _, o := range ops {
 		if in, _ := o.Input.(input); in.kind == opAppend {
-			appended[in.offset] = true
+			appended = append(appended, in.offset)
 		}
 	}
-	return slices.DeleteFunc(ops, func(o porcupine.Operation) bool {
+	slices.Sort(appended)
+	ops = slices.DeleteFunc(ops, func(o porcupine.Operation) bool {
 		in, _ := o.Input.(input)
-		return in.kind == opRead && !appended[in.offset]
+		_, there := slices.BinarySearch(appended, in.offset)
+		return in.kind == opRead && !there
 	})
+	for i := range ops {
+		in, _ := ops[i].Input.(input)
+		if at, _ := slices.BinarySearch(appended, in.offset); at > 0 {
+			in.after = appended[at-1] + 1
+			ops[i].Input = in
+		}
+	}
+	return ops
 }
