@@ -30,7 +30,7 @@ type beatAnswer struct {
 }
 
 // pace is the time between two frames of heartbeats: a lease has room for one that is late.
-func (t Timings) pace() time.Duration { return t.Lease / 2 }
+func (t Timings) pace() time.Duration { return min(t.Lease/2, t.Heartbeat/4) }
 
 // beatTimeout is how long an answer is waited for. By then a lease is long over.
 func (t Timings) beatTimeout() time.Duration { return 2 * t.Heartbeat }

@@ -89,8 +89,8 @@ const minEntryBytes = 4
 func decodeAppend(body []byte, from []byte) (*raft.AppendEntriesRequest, error) {
 	d := decoder{b: body}
 	a := &raft.AppendEntriesRequest{
-		RPCHeader: header(from), Leader: from,
-		Term: d.uint(), PrevLogEntry: d.uint(), PrevLogTerm: d.uint(), LeaderCommitIndex: d.uint(),
+		RPCHeader: header(from),
+		Term:      d.uint(), PrevLogEntry: d.uint(), PrevLogTerm: d.uint(), LeaderCommitIndex: d.uint(),
 	}
 	n := d.uint()
 	if n > uint64(len(d.b)/minEntryBytes) {
@@ -128,8 +128,8 @@ func encodeVote(term, lastIndex, lastTerm uint64, transfer bool) []byte {
 func decodeVote(body []byte, from []byte) (*raft.RequestVoteRequest, error) {
 	d := decoder{b: body}
 	v := &raft.RequestVoteRequest{
-		RPCHeader: header(from), Candidate: from,
-		Term: d.uint(), LastLogIndex: d.uint(), LastLogTerm: d.uint(),
+		RPCHeader: header(from),
+		Term:      d.uint(), LastLogIndex: d.uint(), LastLogTerm: d.uint(),
 	}
 	v.LeadershipTransfer = d.uint()&flagTransfer != 0
 	return v, d.end()
@@ -154,7 +154,7 @@ func encodeInstall(i *raft.InstallSnapshotRequest) []byte {
 func decodeInstall(body []byte, from []byte) (*raft.InstallSnapshotRequest, []byte, error) {
 	d := decoder{b: body}
 	i := &raft.InstallSnapshotRequest{
-		RPCHeader: header(from), Leader: from,
+		RPCHeader:       header(from),
 		SnapshotVersion: raft.SnapshotVersion(d.uint()),
 		Term:            d.uint(), LastLogIndex: d.uint(), LastLogTerm: d.uint(), ConfigurationIndex: d.uint(), Size: int64(d.uint()),
 	}

@@ -27,7 +27,7 @@ func encodeWhole(a *raft.AppendEntriesRequest) []byte {
 
 func TestCodec(t *testing.T) {
 	a := &raft.AppendEntriesRequest{
-		RPCHeader: header(leaderName), Leader: leaderName, Term: 7, PrevLogEntry: 300, PrevLogTerm: 6, LeaderCommitIndex: 299,
+		RPCHeader: header(leaderName), Term: 7, PrevLogEntry: 300, PrevLogTerm: 6, LeaderCommitIndex: 299,
 		Entries: []*raft.Log{
 			{Index: 301, Term: 7, Type: raft.LogCommand, Data: []byte("data")},
 			{Index: 302, Term: 7, Type: raft.LogNoop, Data: []byte{}},
@@ -49,13 +49,13 @@ func TestCodec(t *testing.T) {
 	}
 
 	vote, err := decodeVote(encodeVote(8, 303, 7, true), leaderName)
-	want := &raft.RequestVoteRequest{RPCHeader: header(leaderName), Candidate: leaderName, Term: 8, LastLogIndex: 303, LastLogTerm: 7, LeadershipTransfer: true}
+	want := &raft.RequestVoteRequest{RPCHeader: header(leaderName), Term: 8, LastLogIndex: 303, LastLogTerm: 7, LeadershipTransfer: true}
 	if diff := cmp.Diff(want, vote); diff != "" || err != nil {
 		t.Errorf("vote: %v (-want +got):\n%s", err, diff)
 	}
 
 	i := &raft.InstallSnapshotRequest{
-		RPCHeader: header(leaderName), Leader: leaderName, SnapshotVersion: 1, Term: 8, LastLogIndex: 303, LastLogTerm: 7,
+		RPCHeader: header(leaderName), SnapshotVersion: 1, Term: 8, LastLogIndex: 303, LastLogTerm: 7,
 		Configuration: raft.EncodeConfiguration(testConfiguration()), ConfigurationIndex: 303, Size: 8,
 	}
 	install, manifest, err := decodeInstall(append(encodeInstall(i), "manifest"...), leaderName)

@@ -85,13 +85,8 @@ func TestDamageAtOpen(t *testing.T) {
 	h.wipe()
 	h.start()
 	h.join(nil)
-	leader := c.leader(c.others(h)...)
-	if err := leader.group.AddLearner(t.Context(), h.self()); err != nil {
-		t.Fatal(err)
-	}
-	if err := leader.group.Remove(t.Context(), was); err != nil {
-		t.Fatal(err)
-	}
+	c.change("add it", func(g *Group) error { return g.AddLearner(t.Context(), h.self()) }, c.others(h)...)
+	c.change("remove what it was", func(g *Group) error { return g.Remove(t.Context(), was) }, c.others(h)...)
 	c.settled()
 }
 
@@ -155,7 +150,11 @@ func TestPressure(t *testing.T) {
 		}
 		until(t, "entries to go", func() bool {
 			for _, h := range c.hosts {
-				if n, _ := h.group.log.grown(); n > 2 || h.group.log.bytes > 100 {
+				l := h.group.log
+				l.mu.RLock()
+				kept := l.bytes
+				l.mu.RUnlock()
+				if n, _ := l.grown(); n > 2 || kept > 100 {
 					return false
 				}
 			}

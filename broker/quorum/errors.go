@@ -7,28 +7,28 @@ import (
 )
 
 var (
-	// ErrNotLeader: this server does not lead the group, or is giving leadership away.
+	// ErrNotLeader says that this server does not lead the group, or is giving leadership away.
 	// Nothing was appended; trying again at the leader helps.
 	ErrNotLeader = errors.New("quorum: not the leader")
-	// ErrOutcomeUnknown: leadership, or patience, was lost after the entry was handed
+	// ErrOutcomeUnknown says that leadership, or patience, was lost after the entry was handed
 	// over. It may be committed yet.
 	ErrOutcomeUnknown = errors.New("quorum: outcome unknown")
-	// ErrStuck: this server's storage or machine has not answered in time, see
+	// ErrStuck says that this server's storage or machine has not answered in time, see
 	// State.Stuck. Nothing was appended.
 	ErrStuck = errors.New("quorum: stuck")
-	// ErrBusy: too many proposals wait. Nothing was appended; trying again later helps.
+	// ErrBusy says that too many proposals wait. Nothing was appended; trying again later helps.
 	ErrBusy = errors.New("quorum: too many proposals")
-	// ErrTooLarge: the entry is above MaxEntryBytes. Trying again doesn't help.
+	// ErrTooLarge says that the entry is above MaxEntryBytes. Trying again doesn't help.
 	ErrTooLarge = errors.New("quorum: entry too large")
-	// ErrClosed: the group or the node is closed. Nothing was appended.
+	// ErrClosed says that the group or the node is closed. Nothing was appended.
 	ErrClosed = errors.New("quorum: closed")
-	// ErrNotMember: no such member in the group.
+	// ErrNotMember says that the group has no such member.
 	ErrNotMember = errors.New("quorum: not a member")
-	// ErrNotVoter: what was asked for needs a voter.
+	// ErrNotVoter says that what was asked for needs a voter.
 	ErrNotVoter = errors.New("quorum: not a voter")
-	// ErrBehind: the learner has not caught up. Trying again later helps.
+	// ErrBehind says that the member has not caught up. Trying again later helps.
 	ErrBehind = errors.New("quorum: not caught up")
-	// ErrExists: the group is open already.
+	// ErrExists says that the group is open, or being opened or removed.
 	ErrExists = errors.New("quorum: group is open")
 )
 

@@ -26,6 +26,11 @@ const patience = 20 * time.Second
 // fast are the timings of tests.
 var fast = Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Millisecond, Lease: 125 * time.Millisecond, Commit: 250 * time.Millisecond}
 
+// calm is for tests that hold a leader to stay: the machine they run on is slow at times.
+func calm(cfg *NodeConfig) {
+	cfg.Timings = Timings{Heartbeat: time.Second, Election: time.Second, Lease: time.Second, Commit: 250 * time.Millisecond}
+}
+
 // cluster is some brokers of one test with one group, unless it opens more.
 type cluster struct {
 	t      testing.TB

@@ -166,7 +166,7 @@ func appendBeat(b []byte, group uint64, r *raft.AppendEntriesResponse) []byte {
 func (g *Group) heartbeat(c *inbound, term uint64) *raft.AppendEntriesResponse {
 	answer := make(chan raft.RPCResponse, 1)
 	g.trans.beat(raft.RPC{
-		Command:  &raft.AppendEntriesRequest{RPCHeader: header(c.name), Term: term, Leader: c.name},
+		Command:  &raft.AppendEntriesRequest{RPCHeader: header(c.name), Term: term},
 		RespChan: answer,
 	})
 	select {
