@@ -104,7 +104,7 @@ func (s *clusterStreams) remove(ctx context.Context, n catalog.Name) error {
 func (s *clusterStreams) placed(ctx context.Context, cmd func(placement.View) catalog.Command) (r catalog.Result, err error) {
 	const attempts = 3
 	for range attempts {
-		r, err = s.propose(ctx, cmd(placement.View{State: s.cluster.State()}))
+		r, err = s.propose(ctx, cmd(s.cluster.View()))
 		if !errors.Is(err, catalog.ErrPlacement) {
 			break
 		}

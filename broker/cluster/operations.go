@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"felix.dev/felix/broker/catalog"
+	"felix.dev/felix/broker/placement"
 	"felix.dev/felix/broker/quorum"
 )
 
@@ -34,8 +36,9 @@ func (c *Cluster) Remove(ctx context.Context, node string, force bool) error {
 	return c.operate(ctx, operation{Name: operationRemove, Node: node, Force: force})
 }
 
-// Move has a replica of a group go from one broker to another. The placement keeps
-// it there as long as it can.
+// Move has a replica of a group go from one broker to another, where it stays as
+// long as the brokers do not change. It may take a replica of another group to go
+// the other way, so that they hold about as much as each other.
 func (c *Cluster) Move(ctx context.Context, group uint32, from, to string) error {
 	return c.operate(ctx, operation{Name: operationMove, Group: group, From: from, To: to})
 }
@@ -170,13 +173,55 @@ func (c *Cluster) moveReplica(ctx context.Context, op operation) error {
 	case slices.Contains(g.Target, op.To):
 		return refuse(CodeInvalid, "group %d is on broker %s already", op.Group, op.To)
 	}
-	i := slices.Index(g.Target, op.From)
-	if i < 0 {
+	if !slices.Contains(g.Target, op.From) {
 		return refuse(CodeInvalid, "group %d is not on broker %s: it is on %s", op.Group, op.From, strings.Join(g.Target, ", "))
 	}
-	target := slices.Clone(g.Target)
-	target[i] = op.To
-	return told(c.Propose(ctx, catalog.SetTargets{Targets: []catalog.GroupTarget{{ID: op.Group, Nodes: target}}}))
+	targets, ok := targetsOfMove(placement.View{State: st, Down: c.down(st)}, &g, op.From, op.To)
+	if !ok {
+		return refuse(CodeRefused, "group %d would not stay on broker %s: the brokers would not hold about as much as each other, or zones would not be spread over",
+			op.Group, op.To)
+	}
+	return told(c.Propose(ctx, catalog.SetTargets{Targets: targets}))
+}
+
+// targetsOfMove are the targets by which a replica goes from one broker to another
+// and stays there. If the brokers would not hold about as much as each other then,
+// a replica of another group goes the other way.
+func targetsOfMove(v placement.View, g *catalog.Group, from, to string) ([]catalog.GroupTarget, bool) {
+	moved := catalog.GroupTarget{ID: g.ID, Nodes: replaced(g.Target, from, to)}
+	stays := func(targets ...catalog.GroupTarget) bool {
+		after, r := v.State.Apply(v.State.Index()+1, catalog.SetTargets{Targets: targets}, time.Time{})
+		plan := placement.Plan(placement.View{State: after, Down: v.Down})
+		return r.Err == nil && !slices.ContainsFunc(plan.Targets, func(t catalog.GroupTarget) bool {
+			return slices.ContainsFunc(targets, func(is catalog.GroupTarget) bool {
+				return is.ID == t.ID && !sameNodes(is.Nodes, t.Nodes)
+			})
+		})
+	}
+	if stays(moved) {
+		return []catalog.GroupTarget{moved}, true
+	}
+	for _, h := range v.State.Groups() {
+		if h.ID == g.ID || h.ID == catalog.MetadataGroup || len(h.Members) == 0 || !slices.Contains(h.Target, to) || slices.Contains(h.Target, from) {
+			continue
+		}
+		back := catalog.GroupTarget{ID: h.ID, Nodes: replaced(h.Target, to, from)}
+		if stays(moved, back) {
+			return []catalog.GroupTarget{moved, back}, true
+		}
+	}
+	return nil, false
+}
+
+func replaced(nodes []string, from, to string) []string {
+	out := slices.Clone(nodes)
+	out[slices.Index(out, from)] = to
+	return out
+}
+
+// sameNodes tells whether two targets have the same brokers, whoever is to lead.
+func sameNodes(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 func noBroker(node string) error {

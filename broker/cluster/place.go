@@ -132,6 +132,19 @@ func memoryMoves(st *catalog.State) []catalog.MoveShard {
 	return out
 }
 
+// View is what new shards are placed upon: the catalog, and which brokers do not
+// answer now.
+func (c *Cluster) View() placement.View {
+	st := c.State()
+	v := placement.View{State: st, Down: make(map[string]bool)}
+	for _, b := range st.Brokers() {
+		if !c.around.up(serverOf(b)) {
+			v.Down[b.NodeID] = true
+		}
+	}
+	return v
+}
+
 // down are the brokers that have not been heard of for a while.
 func (c *Cluster) down(st *catalog.State) map[string]bool {
 	out := make(map[string]bool)

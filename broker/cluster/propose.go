@@ -96,13 +96,34 @@ func (c *Cluster) append(ctx context.Context, data []byte) (uint64, error) {
 	case st.Leading:
 		return c.appendHere(ctx, meta, data)
 	case st.LeaderKnown:
-		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timings.Change)
-		defer cancel()
-		var answer proposeAnswer
-		err := c.cfg.Peer.Call(ctx, st.Leader.Node, methodPropose, proposeRequest{Entry: data}, &answer)
-		return answer.Index, incoming(err)
+		return c.appendAt(ctx, st.Leader.Node, data)
 	}
 	return 0, later(CodeNoLeader, "there is no leader of the metadata group")
+}
+
+// appendAt has another broker append an entry. One that does not answer is given up
+// as soon as somebody else leads: the entry can be offered again.
+func (c *Cluster) appendAt(ctx context.Context, leader string, data []byte) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timings.Change)
+	defer cancel()
+	var answer proposeAnswer
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = c.cfg.Peer.Call(ctx, leader, methodPropose, proposeRequest{Entry: data}, &answer)
+	}()
+	for {
+		changed := c.leaders.changed()
+		if now, ok := c.metadataLeader(); ok && now != leader {
+			cancel()
+		}
+		select {
+		case <-done:
+			return answer.Index, incoming(err)
+		case <-changed:
+		}
+	}
 }
 
 func (c *Cluster) appendHere(ctx context.Context, meta *quorum.Group, data []byte) (uint64, error) {

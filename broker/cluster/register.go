@@ -101,11 +101,13 @@ func (c *Cluster) greet(ctx context.Context, addr string) {
 	}
 }
 
-// likelyFirst are the other nodes, the metadata leader first if one is known.
+// likelyFirst are the other nodes, the metadata leader first if one is known, and
+// those last that have not answered.
 func (c *Cluster) likelyFirst(nodes []string) []string {
 	leader, _ := c.metadataLeader()
 	nodes = slices.DeleteFunc(nodes, func(n string) bool { return n == c.cfg.Self.Node })
-	slices.SortStableFunc(nodes, func(a, b string) int { return boolRank(b == leader) - boolRank(a == leader) })
+	rank := func(node string) int { return boolRank(node != leader) + 2*boolRank(!c.around.answers(node)) }
+	slices.SortStableFunc(nodes, func(a, b string) int { return rank(a) - rank(b) })
 	return nodes
 }
 

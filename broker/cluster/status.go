@@ -84,6 +84,11 @@ type MoveStatus struct {
 // time is shown as such.
 func (c *Cluster) Status(ctx context.Context) Status {
 	c.askAll(ctx)
+	return c.LastStatus()
+}
+
+// LastStatus is Status as of what was heard last: it asks nobody and is cheap.
+func (c *Cluster) LastStatus() Status {
 	words := c.around.words()
 	words[c.cfg.Self.Node] = word{report: c.report(), at: time.Now()}
 	leader, _ := c.metadataLeader()

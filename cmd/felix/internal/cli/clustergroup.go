@@ -15,7 +15,8 @@ func (a *app) clusterMove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "move GROUP", Short: "Move a replica of a group to another broker",
 		Long: `Move a replica of a group to another broker, and wait until it is there: the new one learns, catches up and votes,
-and only then the old one goes.`,
+and only then the old one goes. A replica of another group may go the other way, so that the brokers hold about as
+much as each other.`,
 		Example: "  felix cluster move 4 --from felix-2 --to felix-5",
 		Args:    args(cobra.ExactArgs(1)),
 	}
