@@ -158,3 +158,25 @@ func TestTransferSendsReadersOn(t *testing.T) {
 		t.Errorf("the old leader seals: %v", err)
 	}
 }
+
+// The largest publish that a client can send is one entry, and one page of a fetch.
+func TestLargestPublish(t *testing.T) {
+	r := newRig(t, 3, "", nil)
+	key := r.open(0, Opening{})
+	away := r.hosts[0]
+	if away == r.leader() {
+		away = r.hosts[1]
+	}
+	away.stop()
+	payload := strings.Repeat("x", wire.MaxRecord)
+	for i := range uint64(2) {
+		if at, err := r.send(key, 1, i, payload); err != nil || at != i {
+			t.Fatalf("publish %d: %d, %v", i, at, err)
+		}
+	}
+	if err := r.leader().q.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	away.start()
+	r.same(key)
+}
