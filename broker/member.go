@@ -63,6 +63,7 @@ func (b *Broker) openMember(ctx context.Context) error {
 	}
 	m.node, err = quorum.NewNode(quorum.NodeConfig{
 		Self: m.self, Dir: b.cfg.path(raftName), FS: b.cfg.FS, WAL: b.wal, Peer: m.peers, Log: b.log,
+		Metrics: quorumHooks(&b.metrics.Quorum),
 		Timings: quorum.Timings{
 			Heartbeat: time.Duration(cfg.Heartbeat), Election: time.Duration(cfg.Election), Lease: time.Duration(cfg.Lease),
 		},
@@ -91,6 +92,9 @@ func (b *Broker) openMember(ctx context.Context) error {
 		return err
 	}
 	m.streams.begin()
+	if err := b.metrics.CollectCluster(m.state); err != nil {
+		return err
+	}
 	b.streams, b.changes = m.streams.directory, m.streams
 	b.tasks.Go(func() {
 		select {
@@ -140,7 +144,7 @@ func (m *member) assemble(b *Broker) error {
 	m.groups.moved = m.where.moved
 	var err error
 	m.forward, err = route.NewForwarder(route.Config{
-		Table: m.where, Log: b.log,
+		Table: m.where, Metrics: b.metrics, Log: b.log,
 		Dial: func(ctx context.Context, node string) (net.Conn, error) {
 			return m.peers.Dial(ctx, node, peer.KindForward, "")
 		},

@@ -87,7 +87,12 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	}
 	// A broker that is alone forwards nothing and hands nothing over. Tests of packages route
 	// and server move these.
-	for _, name := range []string{"felix_forwarded_publishes_total", "felix_forward_retries_total", "felix_forward_held_publishes"} {
+	for _, name := range []string{
+		"felix_forwarded_publishes_total", "felix_forward_retries_total", "felix_forward_held_publishes",
+		"felix_quorum_proposals_total", "felix_quorum_commit_seconds", "felix_quorum_store_seconds", "felix_quorum_leaderships_total",
+		"felix_quorum_snapshots_total", "felix_quorum_installs_total", "felix_cluster_brokers", "felix_group_replicas",
+		"felix_group_unapplied_entries", "felix_groups_stuck", "felix_groups_without_leader",
+	} {
 		constant[name] = func(_ *node, v float64) bool { return v == 0 }
 	}
 	for _, s := range []string{

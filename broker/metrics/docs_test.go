@@ -67,6 +67,9 @@ func everything(t *testing.T) map[string]described {
 		streams: []StreamState{{Stream: "t/n/s"}},
 		subs:    []SubscriptionState{{ID: 1, Stream: "t/n/s", State: "live", LagRecords: 1}},
 	}
+	if err := m.CollectCluster(func() ClusterState { return ClusterState{} }); err != nil {
+		t.Fatal(err)
+	}
 	if err := m.Collect(src, CollectorConfig{}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ type Metrics struct {
 	Sessions      Sessions
 	Publish       Publish
 	Forward       Forward
+	Quorum        Quorum
 	Egress        Egress
 	Subscriptions Subscriptions
 	Log           Log
@@ -29,6 +30,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		Sessions:      newSessions(b),
 		Publish:       newPublish(b),
 		Forward:       newForward(b),
+		Quorum:        newQuorum(b),
 		Egress:        newEgress(b),
 		Subscriptions: newSubscriptions(b),
 		Log:           newLog(b),
