@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -210,11 +211,10 @@ func movesOver(err error) bool {
 	if !ok {
 		return false
 	}
-	switch e.Code {
-	case wire.CodeShardUnavailable, wire.CodeNotLeader, wire.CodeDraining, wire.CodeQuorumTimeout, wire.CodeLeadershipLost:
-		return true
-	case 0:
+	if e.Code == 0 {
 		return e.Retry == wire.RetryNow && e.Err != nil // this client's own: no answer in time, or a lost connection
 	}
-	return false
+	return slices.Contains([]wire.Code{
+		wire.CodeShardUnavailable, wire.CodeNotLeader, wire.CodeDraining, wire.CodeQuorumTimeout, wire.CodeLeadershipLost,
+	}, e.Code)
 }

@@ -129,7 +129,7 @@ func (c *Client) followTopology(cn *conn) {
 		default:
 			c.log.Warn("asking for the topology failed; only the known brokers are used", "broker", cn.addr, "error", err)
 		}
-		again := time.NewTimer(topologyAge + rand.N(topologyAge/2))
+		again := time.NewTimer(topologyAge + rand.N(topologyAge/2)) //nolint:gosec // so that clients do not ask all at once
 		select {
 		case <-again.C:
 		case <-ctx.Done():

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if path, err := felixBinary(); err == nil {
+		if path, err := felixBinary(); err == nil && os.Getenv(binaryVariable) == "" {
 			_ = os.RemoveAll(filepath.Dir(path))
 		}
 		os.Exit(code)

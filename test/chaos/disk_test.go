@@ -125,7 +125,7 @@ func (d *disk) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, erro
 }
 
 func (d *disk) MkdirAll(name string, perm fs.FileMode) error {
-	if _, err := d.FS.Stat(name); err != nil {
+	if _, err := d.Stat(name); err != nil {
 		if err := d.room("mkdir", name); err != nil {
 			return err
 		}

@@ -4,7 +4,8 @@
 // Its tests need the build tag chaos, for they take long: `make test-chaos`. CHAOS_FOR is how long seeds are tried (20m, of
 // which half with processes and half in this process); the other tests come on top. FELIX_CHAOS_ROUNDS is how often the
 // broker that is alone is killed (50). Each test prints the seed of its random choices; FELIX_CHAOS_SEED makes them again,
-// `go test -tags chaos -run TestProcessSeeds ./test/chaos` with it tries that seed alone. What the machine does between
+// `go test -tags chaos -run TestProcessSeeds ./test/chaos` with it tries that seed alone. FELIX_BINARY is a felix to test instead of
+// the one of this tree. What the machine does between
 // them is not repeatable, so a seed finds the neighbourhood of a failure, not the failure itself.
 //
 // # What is held

@@ -128,7 +128,7 @@ func (p *inproc) startMember() {
 
 // killMember ends it without time for anything.
 func (p *inproc) killMember() {
-	p.shutDown(time.Millisecond)
+	_ = p.shutDown(time.Millisecond) // that it was not in order is meant
 }
 
 // endMember ends it in good order.

@@ -28,14 +28,19 @@ import (
 )
 
 const (
+	binaryVariable = "FELIX_BINARY"
+
 	tenant    = "dev" // that of a prepared cluster
 	namespace = "default"
 	// patience bounds every wait. Nothing is measured by it.
 	patience = 90 * time.Second
 )
 
-// felixBinary is felix, built once for all tests; its folder goes with the tests.
+// felixBinary is felix: FELIX_BINARY, or built once for all tests; its folder goes with the tests.
 var felixBinary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(binaryVariable); path != "" {
+		return path, nil
+	}
 	dir, err := os.MkdirTemp("", "felix-chaos-")
 	if err != nil {
 		return "", err

@@ -65,12 +65,12 @@ func gather(c *cluster, rng *rand.Rand) *crowd {
 	c.create(streamOwned, "Durable")
 	w := newCrowd(c)
 	w.trims[streamParts] = true
-	any := func() member { return c.members[rng.IntN(len(c.members))] }
+	anybody := func() member { return c.members[rng.IntN(len(c.members))] }
 	for _, s := range []struct {
 		stream string
 		shard  uint32
 	}{{streamQuorum, 0}, {streamQuorum, 0}, {streamParts, 0}, {streamParts, 1}, {streamOwned, 0}} {
-		w.follow(s.stream, s.shard, any())
+		w.follow(s.stream, s.shard, anybody())
 	}
 	idempotent := client.PublisherConfig{Idempotent: true, MaxBatchRecords: 4}
 	for _, f := range []flow{
@@ -82,7 +82,7 @@ func gather(c *cluster, rng *rand.Rand) *crowd {
 		{stream: streamOwned, how: idempotent, burst: 16},
 		{stream: streamOwned, burst: 1},
 	} {
-		f.via, f.pause = any(), 25*time.Millisecond
+		f.via, f.pause = anybody(), 25*time.Millisecond
 		w.publish(f, rand.New(rand.NewPCG(rng.Uint64(), 0)))
 	}
 	return w

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -154,10 +155,7 @@ func (r *Recorder) Final(f Final) {
 func (r *Recorder) History() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := History{Sources: map[uint32]Source{}, Publishes: slices.Clone(r.publishes), Finals: slices.Clone(r.finals)}
-	for i, s := range r.sources {
-		h.Sources[i] = s
-	}
+	h := History{Sources: maps.Clone(r.sources), Publishes: slices.Clone(r.publishes), Finals: slices.Clone(r.finals)}
 	for _, d := range r.readers {
 		d.mu.Lock()
 		reader := d.reader

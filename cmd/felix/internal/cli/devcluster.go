@@ -54,7 +54,7 @@ With --prepare nothing is started: it makes the files, and prints the commands t
 		if err := cfg.Validate(); err != nil {
 			return &usageError{err}
 		}
-		c, err := devcluster.Prepare(cfg)
+		c, err := devcluster.Prepare(cmd.Context(), cfg)
 		if err != nil {
 			return err
 		}

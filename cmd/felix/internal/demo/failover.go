@@ -93,7 +93,7 @@ func Failover(ctx context.Context, cfg FailoverConfig) (r FailoverResult, err er
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	c, err := devcluster.Prepare(devcluster.Config{Dir: dir, Brokers: cfg.Brokers, FreePorts: true, Binary: cfg.Binary})
+	c, err := devcluster.Prepare(ctx, devcluster.Config{Dir: dir, Brokers: cfg.Brokers, FreePorts: true, Binary: cfg.Binary})
 	if err != nil {
 		return r, err
 	}

@@ -40,7 +40,7 @@ type run struct {
 // ErrRunning says that a broker's process is there already.
 var ErrRunning = errors.New("it is running")
 
-// ConfigFile, DataDir and LogFile are where things are.
+// ConfigFile is what the process reads.
 func (b *Broker) ConfigFile() string { return filepath.Join(b.Dir, "broker.yaml") }
 
 // DataDir is what the broker keeps.
@@ -60,7 +60,7 @@ func (b *Broker) Start() error {
 	if err != nil {
 		return fmt.Errorf("broker %s: %w", b.Name, err)
 	}
-	cmd := exec.Command(b.binary, "serve", "--config", b.ConfigFile(), "--log-format", "text")
+	cmd := exec.Command(b.binary, "serve", "--config", b.ConfigFile(), "--log-format", "text") //nolint:gosec,noctx // of the program that was asked for, and ended by Kill and Terminate
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = ownGroup()
 	if err := cmd.Start(); err != nil {

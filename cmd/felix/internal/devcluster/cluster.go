@@ -72,7 +72,7 @@ type Cluster struct {
 }
 
 // Prepare makes all files of a cluster. Nothing runs yet.
-func Prepare(cfg Config) (*Cluster, error) {
+func Prepare(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func Prepare(cfg Config) (*Cluster, error) {
 		name := fmt.Sprintf("n%d", i+1)
 		c.Brokers = append(c.Brokers, &Broker{Name: name, Dir: filepath.Join(cfg.Dir, name), binary: cfg.Binary})
 	}
-	if err := choosePorts(&cfg, c.Brokers); err != nil {
+	if err := choosePorts(ctx, &cfg, c.Brokers); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	if err := c.write(&cfg, time.Now()); err != nil {

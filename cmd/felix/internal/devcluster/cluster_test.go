@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func prepare(t *testing.T, cfg Config) *Cluster {
 	t.Helper()
 	cfg.FreePorts = cfg.Port == 0
-	c, err := Prepare(cfg)
+	c, err := Prepare(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,17 +119,17 @@ func TestPorts(t *testing.T) {
 	if !ok {
 		t.Fatal("no TCP address")
 	}
-	if _, err := Prepare(Config{Dir: t.TempDir(), Port: addr.Port - 11}); err == nil {
+	if _, err := Prepare(t.Context(), Config{Dir: t.TempDir(), Port: addr.Port - 11}); err == nil {
 		t.Error("a port that was asked for and is taken was given")
 	}
-	if _, err := Prepare(Config{Dir: t.TempDir()}); err != nil {
+	if _, err := Prepare(t.Context(), Config{Dir: t.TempDir()}); err != nil {
 		t.Errorf("any ports: %v", err)
 	}
 }
 
 func TestValidate(t *testing.T) {
 	for _, cfg := range []Config{{}, {Dir: "x", Brokers: 10}, {Dir: "x", Brokers: -1}, {Dir: "x", Port: -1}, {Dir: "x", Port: 65535}} {
-		if _, err := Prepare(cfg); err == nil {
+		if _, err := Prepare(t.Context(), cfg); err == nil {
 			t.Errorf("%+v was taken", cfg)
 		}
 	}

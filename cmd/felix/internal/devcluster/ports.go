@@ -2,6 +2,7 @@ package devcluster
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -9,15 +10,17 @@ import (
 
 const host = "127.0.0.1"
 
+var listen net.ListenConfig
+
 // choosePorts gives every broker its addresses.
-func choosePorts(cfg *Config, brokers []*Broker) error {
+func choosePorts(ctx context.Context, cfg *Config, brokers []*Broker) error {
 	if !cfg.FreePorts {
 		first := cmp.Or(cfg.Port, defaultPort)
 		for i, b := range brokers {
 			at := func(n int) string { return net.JoinHostPort(host, strconv.Itoa(first+10*i+n)) }
 			b.Addr, b.Admin, b.Peer = at(0), at(1), at(2)
 		}
-		err := allFree(brokers)
+		err := allFree(ctx, brokers)
 		if err == nil || cfg.Port != 0 {
 			return err
 		}
@@ -27,13 +30,13 @@ func choosePorts(cfg *Config, brokers []*Broker) error {
 	defer held.release()
 	for _, b := range brokers {
 		var err error
-		if b.Addr, err = held.udp(); err != nil {
+		if b.Addr, err = held.udp(ctx); err != nil {
 			return err
 		}
-		if b.Admin, err = held.tcp(); err != nil {
+		if b.Admin, err = held.tcp(ctx); err != nil {
 			return err
 		}
-		if b.Peer, err = held.tcp(); err != nil {
+		if b.Peer, err = held.tcp(ctx); err != nil {
 			return err
 		}
 	}
@@ -41,15 +44,15 @@ func choosePorts(cfg *Config, brokers []*Broker) error {
 }
 
 // allFree says which address is taken.
-func allFree(brokers []*Broker) error {
+func allFree(ctx context.Context, brokers []*Broker) error {
 	for _, b := range brokers {
-		c, err := net.ListenPacket("udp", b.Addr)
+		c, err := listen.ListenPacket(ctx, "udp", b.Addr)
 		if err != nil {
 			return fmt.Errorf("broker %s: %w", b.Name, err)
 		}
 		_ = c.Close() // nothing was sent
 		for _, addr := range []string{b.Admin, b.Peer} {
-			l, err := net.Listen("tcp", addr)
+			l, err := listen.Listen(ctx, "tcp", addr)
 			if err != nil {
 				return fmt.Errorf("broker %s: %w", b.Name, err)
 			}
@@ -62,8 +65,8 @@ func allFree(brokers []*Broker) error {
 // holder keeps ports.
 type holder struct{ closers []func() error }
 
-func (h *holder) udp() (string, error) {
-	c, err := net.ListenPacket("udp", net.JoinHostPort(host, "0"))
+func (h *holder) udp(ctx context.Context) (string, error) {
+	c, err := listen.ListenPacket(ctx, "udp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return "", err
 	}
@@ -71,8 +74,8 @@ func (h *holder) udp() (string, error) {
 	return c.LocalAddr().String(), nil
 }
 
-func (h *holder) tcp() (string, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+func (h *holder) tcp(ctx context.Context) (string, error) {
+	l, err := listen.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return "", err
 	}
