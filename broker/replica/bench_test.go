@@ -19,7 +19,11 @@ import (
 func BenchmarkPublish(b *testing.B) {
 	for _, publishers := range []int{1, 64} {
 		b.Run(fmt.Sprint(publishers), func(b *testing.B) {
-			r := newRig(b, 3, b.TempDir(), func(n *quorum.NodeConfig, _ *Config) { n.Timings = quorum.Timings{} })
+			var entries atomic.Int64
+			r := newRig(b, 3, b.TempDir(), func(n *quorum.NodeConfig, c *Config) {
+				n.Timings = quorum.Timings{}
+				c.Metrics.Proposed = func(int, int) { entries.Add(1) }
+			})
 			key := r.open(0, Opening{})
 			s, _ := r.leader().g.Load().Shard(key)
 			payload := string(make([]byte, 256))
@@ -55,6 +59,7 @@ func BenchmarkPublish(b *testing.B) {
 				b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 			}
 			b.ReportMetric(float64(len(took))/b.Elapsed().Seconds(), "publishes/s")
+			b.ReportMetric(float64(len(took))/float64(max(entries.Load(), 1)), "publishes/entry")
 			b.ReportMetric(float64(flushTime(b).Microseconds()), "fsync-µs")
 		})
 	}

@@ -181,20 +181,18 @@ func (w *proposer) answer() {
 			continue
 		}
 		<-e.on.Done()
+		e.finish() // before the next is made: who is answered may have more for it
 		w.mu.Lock()
 		w.inflight--
 		w.flying -= e.bytes
+		if clear(e.items); cap(e.items) <= keptItems {
+			w.free = append(w.free, e)
+		}
 		start := w.startLocked()
 		w.mu.Unlock()
 		if start {
 			w.send()
 		}
-		e.finish()
-		w.mu.Lock()
-		if clear(e.items); cap(e.items) <= keptItems {
-			w.free = append(w.free, e)
-		}
-		w.mu.Unlock()
 		if stopped == nil && w.idle() {
 			return
 		}
