@@ -27,12 +27,25 @@ type journals struct {
 	dataDir string
 	log     *slog.Logger
 
+	// carrying is held while bytes of a journal that no log uses are moved or dropped,
+	// and while a log begins to use one.
+	carrying sync.Mutex
+
 	mu   sync.Mutex
-	open map[string]*seglog.Log // by key
+	uses map[string]*journalUse // by key; guarded by mu
+}
+
+// journalUse is a shard's journal for as long as its log is open.
+type journalUse struct {
+	*wal.Journal
+
+	of  *journals
+	key string
+	log *seglog.Log // nil while it is being opened; guarded by journals.mu
 }
 
 func newJournals(w *wal.Log, dataDir string, log *slog.Logger) *journals {
-	return &journals{wal: w, dataDir: dataDir, log: log, open: make(map[string]*seglog.Log)}
+	return &journals{wal: w, dataDir: dataDir, log: log, uses: make(map[string]*journalUse)}
 }
 
 const journalPrefix = "shard/"
@@ -41,27 +54,50 @@ func journalKey(e *catalog.Entry, shard int) string {
 	return journalPrefix + e.Incarnation + "/" + strconv.Itoa(shard)
 }
 
-// of is the journal of a shard.
-func (j *journals) of(e *catalog.Entry, shard int) (seglog.Journal, error) {
-	return j.wal.Journal(journalKey(e, shard))
-}
-
-// opened notes the log of a shard; the function that it returns is for its end.
-func (j *journals) opened(e *catalog.Entry, shard int, l *seglog.Log) (closed func()) {
-	key := journalKey(e, shard)
+// use gives the journal of a shard to its log, until end.
+func (j *journals) use(e *catalog.Entry, shard int) (*journalUse, error) {
+	u := &journalUse{of: j, key: journalKey(e, shard)}
+	j.carrying.Lock()
+	defer j.carrying.Unlock()
+	var err error
+	if u.Journal, err = j.wal.Journal(u.key); err != nil {
+		return nil, err
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.open[key] = l
-	return func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		if j.open[key] == l {
-			delete(j.open, key)
-		}
+	j.uses[u.key] = u
+	return u, nil
+}
+
+// opened says that the log is open, and can be asked to let go of the journal.
+func (u *journalUse) opened(l *seglog.Log) {
+	u.of.mu.Lock()
+	defer u.of.mu.Unlock()
+	u.log = l
+}
+
+// end says that the log is closed, or was not opened.
+func (u *journalUse) end() {
+	u.of.mu.Lock()
+	defer u.of.mu.Unlock()
+	if u.of.uses[u.key] == u {
+		delete(u.of.uses, u.key)
 	}
 }
 
-// forget gives up what is held of a shard: its records come from elsewhere now.
+// user is the log that uses a journal, if any does; busy says that one is being opened.
+func (j *journals) user(key string) (l *seglog.Log, busy bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	u := j.uses[key]
+	if u == nil {
+		return nil, false
+	}
+	return u.log, u.log == nil
+}
+
+// forget gives up what is held of a shard that is not open: its records come from
+// elsewhere now.
 func (j *journals) forget(e *catalog.Entry, shard int) error {
 	own, err := j.wal.Journal(journalKey(e, shard))
 	if err == nil {
@@ -89,27 +125,32 @@ func (j *journals) relieve(keys []string) {
 }
 
 func (j *journals) relieveOne(key string) error {
-	j.mu.Lock()
-	l := j.open[key]
-	j.mu.Unlock()
+	l, _ := j.user(key)
 	if l != nil {
 		err := l.Checkpoint()
 		if err == nil || errors.Is(err, seglog.ErrClosed) || errors.Is(err, seglog.ErrDiskFull) || errors.Is(err, seglog.ErrReadOnly) {
 			return err
 		}
 	}
-	// Nobody can have its bytes: the log is damaged, or it could not be opened.
+	// Nobody takes its bytes: the log is damaged, or it was not opened.
+	j.carrying.Lock()
+	defer j.carrying.Unlock()
+	if now, busy := j.user(key); busy || now != l {
+		return nil // another one will
+	}
 	own, err := j.wal.Journal(key)
 	if err != nil {
 		return err
 	}
-	gone, err := j.deleted(key)
-	if err != nil {
-		return err
-	}
-	if gone {
-		own.Forget()
-		return nil
+	if l == nil {
+		gone, err := j.deleted(key)
+		if err != nil {
+			return err
+		}
+		if gone {
+			own.Forget()
+			return nil
+		}
 	}
 	return own.Carry()
 }

@@ -79,13 +79,17 @@ func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, erro
 			logCfg.OnRecover = h.OnRecover
 			logCfg.RestoreState, logCfg.SnapshotState = h.RestoreState, h.SnapshotState
 			logCfg.Synced, logCfg.Trimmed = k.health.synced, k.health.trimmed
-			if logCfg.Journal, err = o.journals.of(e, i); err != nil {
-				return nil, err
-			}
-			l, recovery, err := seglog.Open(logCfg)
+			use, err := o.journals.use(e, i)
 			if err != nil {
 				return nil, err
 			}
+			logCfg.Journal = use
+			l, recovery, err := seglog.Open(logCfg)
+			if err != nil {
+				use.end()
+				return nil, err
+			}
+			use.opened(l)
 			switch {
 			case recovery.Corruption != nil:
 				k.health.damage(recovery.Corruption, true)
@@ -93,7 +97,7 @@ func (o *opener) openShard(e *catalog.Entry, i int, fresh bool) (openShard, erro
 				k.health.refusedWrite(recovery.ReadOnly)
 			}
 			k.segments = l
-			return watchedLog{Log: stream.Segments(l), health: k.health, closed: o.journals.opened(e, i, l)}, nil
+			return watchedLog{Log: stream.Segments(l), health: k.health, closed: use.end}, nil
 		}
 	}
 	var err error

@@ -111,7 +111,7 @@ type syncTask struct {
 	began time.Time
 }
 
-func (t *syncTask) sync() error { return t.w.file.Datasync() }
+func (t *syncTask) sync() error { return t.w.flush() }
 
 // beginSync returns false when there is nothing to flush or no point in it.
 func (l *Log) beginSync() (syncTask, bool) {

@@ -440,3 +440,30 @@ func randomJournal(rng *rand.Rand) *memJournal {
 	j.decline = func(n int) bool { return n%skip == 1 }
 	return j
 }
+
+// A flush that was asked for while a segment ends, and that comes to its file when the
+// keeper has closed it, is no failure.
+func TestCheckpointMeetsTheEndOfASegment(t *testing.T) {
+	_, _, c, cfg := journaledDisk(t)
+	cfg.SegmentBytes = 300
+	l, _ := mustOpen(t, cfg)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := l.Checkpoint(); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	fillLog(t, l, c, 400, 200)
+	close(stop)
+	wg.Wait()
+	mustClose(t, l)
+}

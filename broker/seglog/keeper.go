@@ -107,7 +107,7 @@ func (l *Log) finishClosed() bool {
 				l.log.Debug("zeros stay behind a closed segment", "segment", w.seg.path, "err", err)
 			}
 		}
-		_ = w.file.Close() // flushed before it was closed
+		w.close()
 		w.seg.idxMu.Lock()
 		w.seg.newest.Store(w.seg.idx.newest)
 		if err := l.writeIndex(w.seg, w.seg.idx); err == nil {

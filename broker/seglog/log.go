@@ -213,7 +213,7 @@ func (l *Log) Close() error {
 		s.retire(false)
 	}
 	if w := l.active.Load(); w != nil {
-		_ = w.file.Close() // flushed, or poisoned
+		w.close()
 	}
 	return err
 }

@@ -88,7 +88,7 @@ func (l *Log) Reset(base uint64) error {
 			return err
 		}
 		l.active.Store(nil)
-		_ = w.file.Close() // flushed
+		w.close()
 	}
 	l.forgetSegments(base)
 	return l.repairNow()
@@ -117,7 +117,7 @@ func (l *Log) forgetSegments(base uint64) {
 	l.finish = nil
 	l.mu.Unlock()
 	for _, w := range closed {
-		_ = w.file.Close() // flushed before it was closed
+		w.close()
 	}
 	l.unlinking, l.badTail = nil, false
 	l.pending = &repair{purge: true}

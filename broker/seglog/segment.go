@@ -65,6 +65,26 @@ type writer struct {
 	seg  *segment
 	file vfs.File
 	fill fill
+
+	flushMu sync.Mutex // a flush is under way, or the file is being closed
+	closed  bool       // guarded by flushMu
+}
+
+// flush is nil for one that was closed: that was flushed as a whole before.
+func (w *writer) flush() error {
+	w.flushMu.Lock()
+	defer w.flushMu.Unlock()
+	if w.closed {
+		return nil
+	}
+	return w.file.Datasync()
+}
+
+func (w *writer) close() {
+	w.flushMu.Lock()
+	defer w.flushMu.Unlock()
+	w.closed = true
+	_ = w.file.Close() // flushed, or poisoned
 }
 
 // acquire returns the readers' handle, which stays open until release; ok is false
