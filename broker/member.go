@@ -144,7 +144,7 @@ func (m *member) assemble(b *Broker) error {
 	m.groups.moved = m.where.moved
 	var err error
 	m.forward, err = route.NewForwarder(route.Config{
-		Table: m.where, Metrics: b.metrics, Log: b.log,
+		Self: m.self.Node, Table: m.where, Metrics: b.metrics, Log: b.log,
 		Dial: func(ctx context.Context, node string) (net.Conn, error) {
 			return m.peers.Dial(ctx, node, peer.KindForward, "")
 		},
