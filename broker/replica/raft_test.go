@@ -161,7 +161,9 @@ func TestTransferSendsReadersOn(t *testing.T) {
 
 // The largest publish that a client can send is one entry, and one page of a fetch.
 func TestLargestPublish(t *testing.T) {
-	r := newRig(t, 3, "", nil)
+	r := newRig(t, 3, "", func(n *quorum.NodeConfig, _ *Config) { // it takes a busy machine long to copy them
+		n.Timings = quorum.Timings{Heartbeat: 2 * time.Second, Election: 2 * time.Second, Lease: time.Second, Commit: time.Second}
+	})
 	key := r.open(0, Opening{})
 	away := r.hosts[0]
 	if away == r.leader() {
