@@ -38,6 +38,11 @@ of order or damaged, and if a healthy reader was dropped though the publisher wa
 			params{Size: 256, Fanout: 1, Rate: 500, Duration: seconds(2 * time.Second), Warmup: seconds(500 * time.Millisecond)}),
 		scenarioCommand(scenarioSlow, "Compare healthy readers with and without stalled ones beside them",
 			params{Size: 4096, Fanout: 1000, Stalled: 100, Window: 512 << 10, Volume: 1 << 20, Baseline: true, Duration: seconds(2 * time.Second)}),
+		scenarioCommand(scenarioIdleCluster, "Weigh a cluster whose streams nobody uses",
+			params{
+				Size: 256, Durability: durabilityQuorum, Streams: 1000,
+				Duration: seconds(20 * time.Second), Warmup: seconds(10 * time.Second),
+			}),
 		scenarioCommand(scenarioIdle, "Weigh subscriptions that nothing is sent to",
 			params{Size: 256, Fanout: 10000, Duration: seconds(time.Second)}),
 		compareCommand(),
@@ -95,12 +100,14 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.Batch, "batch", 0, "records of a publish frame (0: the client library's default)")
 	f.IntVar(&o.Fanout, "fanout", o.Fanout, "subscriptions of each stream")
 	f.IntVar(&o.Conns, "conns", 0, "clients that the subscriptions, or in publish the publishers, are spread over (0: one)")
-	f.IntVar(&o.Streams, "streams", 1, "streams")
+	f.IntVar(&o.Streams, "streams", max(o.Streams, 1), "streams")
 	f.IntVar(&o.Publishers, "publishers", max(o.Publishers, 1), "publishers of each stream")
 	f.IntVar(&o.Inflight, "inflight", 1, "records under way of each publisher, where they are counted: publish, and latency without --rate")
 	f.IntVar(&o.Rate, "rate", o.Rate, "latency: records published in a second, on time whatever happens (0: closed loop)")
 	f.BoolVar(&o.Acked, "acked", false, "publish with acknowledgements, which nobody waits for (publish always does, and waits)")
-	f.StringVar(&o.Durability, "durability", durabilityMemory, "memory or durable")
+	f.StringVar(&o.Durability, "durability", cmp.Or(o.Durability, durabilityMemory), "memory, durable, or quorum: then the broker is a cluster")
+	f.IntVar(&o.Brokers, "brokers", 3, "quorum: brokers of the cluster, each in a process")
+	f.StringVar(&o.Through, "through", throughLeader, "quorum: the broker that is connected to: leader, or follower, which forwards")
 	f.StringVar(&o.Fsync, "fsync", fsyncAlways, "of a durable stream: always or interval")
 	f.StringVar(&o.OnFull, "on-full", onFullDrop, "what happens to a subscriber that is too slow: drop-new, block or catch-up")
 	f.IntVar(&o.Queue, "queue", 0, "entries by which a subscriber may lag (0: default, or more if the window needs it)")
@@ -118,10 +125,10 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.json, "json", "", "write the report as JSON to a file; without one, to the standard output")
 	f.Lookup("json").NoOptDefVal = "-"
 	f.BoolVar(&o.plot, "plot", false, "plot latency over time")
-	f.StringVar(&o.broker.cpuProfile, "cpuprofile", "", "write a CPU profile of the broker over the measured part")
+	f.StringVar(&o.broker.cpuProfile, "cpuprofile", "", "write a CPU profile of the broker over the measured part; of a cluster, FILE.n1, ...")
 	f.StringVar(&o.broker.memProfile, "memprofile", "", "write a heap profile of the broker at the end of it")
 	f.StringVar(&o.loadProfile, "load-cpuprofile", "", "write a CPU profile of the load itself")
-	f.StringVar(&o.broker.config, "config", "", "configuration file of the broker; addresses and data directory are the bench's own")
+	f.StringVar(&o.broker.config, "config", "", "configuration file of the broker, but not of a cluster; addresses and data directory are the bench's own")
 	f.StringVar(&o.broker.dir, "dir", "", "where the broker's data directory is made, and removed (default: the temporary directory)")
 
 	f.StringVar(&o.external.stream, "stream", "", "with --addr or --context: a stream that is there and that nobody else uses; with --streams, what comes before -0, -1, ... (default: some are made, with --admin)")
@@ -139,7 +146,7 @@ func (o *options) run(ctx context.Context, cmd *cobra.Command) error {
 	if f := cmd.Flags(); f.Changed("addr") || f.Changed("context") {
 		b.start = func(context.Context) (target, error) { return o.external.target(settings.SystemSources()) }
 	} else {
-		command, err := o.brokerArgs(cmd)
+		command, err := brokerArgs(cmd, &o.broker)
 		if err != nil {
 			return err
 		}
@@ -148,6 +155,9 @@ func (o *options) run(ctx context.Context, cmd *cobra.Command) error {
 			env = append(env, "GOMAXPROCS="+strconv.Itoa(o.Procs))
 		}
 		b.start = func(ctx context.Context) (target, error) { return startProcess(ctx, command, env) }
+		if o.Durability == durabilityQuorum {
+			b.start = func(ctx context.Context) (target, error) { return o.startCluster(ctx, cmd, env) }
+		}
 	}
 	load := &observer{cpuProfile: o.loadProfile}
 	if err := load.begin(); err != nil {
@@ -179,14 +189,28 @@ func (o *options) print(cmd *cobra.Command, r *report) error {
 }
 
 // brokerArgs is the command that starts the broker: this program again.
-func (o *options) brokerArgs(cmd *cobra.Command) ([]string, error) {
+func brokerArgs(cmd *cobra.Command, o *brokerOptions) ([]string, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	// The path of the parent command, without the program's own name.
 	path := strings.Fields(cmd.Parent().CommandPath())[1:]
-	return append(append([]string{exe}, path...), o.broker.args()...), nil
+	return append(append([]string{exe}, path...), o.args()...), nil
+}
+
+// startCluster starts a cluster of this program.
+func (o *options) startCluster(ctx context.Context, cmd *cobra.Command, env []string) (target, error) {
+	return startCluster(ctx, &o.params, func(config, node string) ([]string, error) {
+		b := brokerOptions{member: config}
+		if o.broker.cpuProfile != "" {
+			b.cpuProfile = o.broker.cpuProfile + "." + node
+		}
+		if o.broker.memProfile != "" {
+			b.memProfile = o.broker.memProfile + "." + node
+		}
+		return brokerArgs(cmd, &b)
+	}, env, o.broker.dir)
 }
 
 // version is that of the program.

@@ -83,7 +83,7 @@ func TestJSONFlagTakesAFile(t *testing.T) {
 }
 
 func TestHelpSaysWhatAScenarioIs(t *testing.T) {
-	for _, name := range []string{"fanout", "publish", "latency", "slow", "idle", "compare"} {
+	for _, name := range []string{"fanout", "publish", "latency", "slow", "idle", "idle-cluster", "compare"} {
 		out, err := execute(t, name, "--help")
 		if err != nil || !strings.Contains(out, "felix bench "+name) {
 			t.Errorf("%s: %v\n%s", name, err, out)
@@ -140,6 +140,9 @@ func TestDescribe(t *testing.T) {
 	}{
 		{func(p *params) { p.Scenario, p.Publishers, p.Durability = scenarioPublish, 64, durabilityDurable }, "256 B, durable (fsync always), 64 publishers with 1 in flight"},
 		{func(p *params) { p.Scenario, p.Rate = scenarioLatency, 500 }, "256 B, memory, 500/s, fan-out 10"},
+		{func(p *params) {
+			p.Scenario, p.Durability, p.Brokers, p.Through = scenarioPublish, durabilityQuorum, 3, throughLeader
+		}, "256 B, quorum (3 brokers, through the leader), 1 publishers with 1 in flight"},
 		{func(p *params) { p.Scenario, p.Streams = scenarioLatency, 2 }, "256 B, memory, 2 streams, 1 in flight, fan-out 10"},
 	} {
 		p := valid()

@@ -14,6 +14,11 @@
 // stdin when the measured part begins and ends, and it answers with one JSON
 // object per line on stdout. When stdin ends, so does the broker.
 //
+// With --durability quorum the broker is a cluster: one such process for each broker, with
+// the configuration that `felix dev-cluster` makes. What they use is summed up, and told
+// for each. Clients connect to the broker that leads the stream, or to one that does not,
+// as --through says; the cluster has come to rest before the load begins.
+//
 // The publisher of a fan-out keeps a window of bytes that are published and not
 // yet delivered, counted against the slowest healthy subscriber. Nothing is
 // dropped that way, the wire is never idle, and the volume of a run is many times

@@ -15,12 +15,18 @@ const (
 	scenarioLatency = "latency"
 	scenarioSlow    = "slow"
 	scenarioIdle    = "idle"
+
+	scenarioIdleCluster = "idle-cluster"
 )
 
 // Names that flags accept.
 const (
 	durabilityMemory  = "memory"
 	durabilityDurable = "durable"
+	durabilityQuorum  = "quorum"
+
+	throughLeader   = "leader"
+	throughFollower = "follower"
 
 	fsyncAlways   = "always"
 	fsyncInterval = "interval"
@@ -52,6 +58,8 @@ type params struct {
 	Acked      bool    `json:"acked"`
 	Durability string  `json:"durability"`
 	Fsync      string  `json:"fsync"`
+	Brokers    int     `json:"brokers,omitempty"` // of the cluster of a quorum stream
+	Through    string  `json:"through,omitempty"` // the one that clients connect to
 	OnFull     string  `json:"on_full"`
 	Queue      int     `json:"queue_entries"` // 0: the broker's default, or what the window needs
 	Duration   seconds `json:"duration_s"`
@@ -70,6 +78,7 @@ const (
 	minWindowRecords    = 16
 	maxWindowRecords    = 1 << 19 // the broker takes queues of twice as many entries
 	maxSize             = 8 << 20
+	maxBrokers          = 9
 )
 
 // UsageError is a command line that makes no sense. Trying again does not help.
@@ -82,6 +91,14 @@ func (e *UsageError) Unwrap() error { return e.err }
 
 // subscriptions is how many there are, stalled ones included.
 func (p *params) subscriptions() int { return p.Fanout * p.Streams }
+
+// leastFanout is 0 where nobody needs to read.
+func (p *params) leastFanout() int {
+	if p.Scenario == scenarioIdleCluster {
+		return 0
+	}
+	return 1
+}
 
 // windowRecords is the window in records.
 func (p *params) windowRecords() int { return max(minWindowRecords, p.Window/p.Size) }
@@ -109,7 +126,7 @@ func (p *params) Validate() error {
 		n, least int
 	}{
 		{"--batch", p.Batch, 0},
-		{"--fanout", p.Fanout, 1},
+		{"--fanout", p.Fanout, p.leastFanout()},
 		{"--conns", p.Conns, 0},
 		{"--streams", p.Streams, 1},
 		{"--publishers", p.Publishers, 1},
@@ -140,13 +157,23 @@ func (p *params) Validate() error {
 		flag, value string
 		of          []string
 	}{
-		{"--durability", p.Durability, []string{durabilityMemory, durabilityDurable}},
+		{"--durability", p.Durability, []string{durabilityMemory, durabilityDurable, durabilityQuorum}},
 		{"--fsync", p.Fsync, []string{fsyncAlways, fsyncInterval}},
 		{"--on-full", p.OnFull, []string{onFullDrop, onFullBlock, onFullCatchUp}},
 	} {
 		if !slices.Contains(c.of, c.value) {
 			fail("%s %q: want one of %s", c.flag, c.value, strings.Join(c.of, ", "))
 		}
+	}
+	if p.Durability == durabilityQuorum {
+		if p.Brokers < 1 || p.Brokers > maxBrokers {
+			fail("--brokers %d: want 1 to %d", p.Brokers, maxBrokers)
+		}
+		if p.Through != throughLeader && (p.Through != throughFollower || p.Brokers == 1) {
+			fail("--through %q: want %s or, of several brokers, %s", p.Through, throughLeader, throughFollower)
+		}
+	} else if p.Scenario == scenarioIdleCluster {
+		fail("--durability %s: a cluster is for %s streams", p.Durability, durabilityQuorum)
 	}
 	if p.OnFull == onFullCatchUp && p.Durability == durabilityMemory {
 		fail("--on-full %s: a memory stream has no log to catch up from", onFullCatchUp)

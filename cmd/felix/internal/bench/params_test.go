@@ -28,12 +28,25 @@ func TestParamsValidate(t *testing.T) {
 		{name: "memory has no log", f: func(p *params) { p.OnFull = onFullCatchUp }, want: []string{"no log to catch up from"}},
 		{name: "durable has", f: func(p *params) { p.OnFull, p.Durability = onFullCatchUp, durabilityDurable }},
 		{name: "no room for the window", f: func(p *params) { p.Window = 1 << 30 }, want: []string{"--window"}},
+		{name: "a cluster", f: func(p *params) { p.Durability, p.Brokers, p.Through = durabilityQuorum, 3, throughFollower }},
+		{
+			name: "a cluster without brokers", f: func(p *params) { p.Durability, p.Through = durabilityQuorum, "n1" },
+			want: []string{"--brokers 0", `--through "n1"`},
+		},
+		{
+			name: "nobody follows", f: func(p *params) { p.Durability, p.Brokers, p.Through = durabilityQuorum, 1, throughFollower },
+			want: []string{"--through"},
+		},
+		{
+			name: "an idle cluster of one", f: func(p *params) { p.Scenario, p.Fanout = scenarioIdleCluster, 0 },
+			want: []string{"--durability memory"},
+		},
 		{
 			name: "all at once",
 			f: func(p *params) {
-				p.Fanout, p.Rate, p.Duration, p.Durability, p.Fsync, p.OnFull = 0, -1, 0, "quorum", "never", "drop"
+				p.Fanout, p.Rate, p.Duration, p.Durability, p.Fsync, p.OnFull = 0, -1, 0, "most", "never", "drop"
 			},
-			want: []string{"--fanout: want 1", "--rate: want 0", "--duration", `--durability "quorum"`, `--fsync "never"`, `--on-full "drop"`},
+			want: []string{"--fanout: want 1", "--rate: want 0", "--duration", `--durability "most"`, `--fsync "never"`, `--on-full "drop"`},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

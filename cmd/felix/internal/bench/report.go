@@ -64,6 +64,9 @@ type report struct {
 	Stalled *account    `json:"stalled_readers,omitempty"`
 	Idle    *idleReport `json:"idle,omitempty"`
 
+	Cluster     *clusterReport     `json:"cluster,omitempty"`
+	IdleCluster *idleClusterReport `json:"idle_cluster,omitempty"`
+
 	Params  params  `json:"params"`
 	Machine machine `json:"machine"`
 

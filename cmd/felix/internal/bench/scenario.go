@@ -35,6 +35,8 @@ func (b *bench) run(ctx context.Context) (*report, error) {
 		r, err = b.deliver(ctx, b.p.Stalled)
 	case scenarioSlow:
 		r, err = b.slow(ctx)
+	case scenarioIdleCluster:
+		r, err = b.idleCluster(ctx)
 	case scenarioIdle:
 		r, err = b.idle(ctx)
 	default:
@@ -55,6 +57,9 @@ func (b *bench) with(ctx context.Context, f func(target) (*report, error)) (*rep
 	r, err := f(t)
 	if r != nil {
 		r.GSO, r.GRO = t.trains(ctx)
+		if c, ok := t.(*cluster); ok && r.IdleCluster == nil {
+			r.Cluster = c.report(ctx, r)
+		}
 	}
 	return r, errors.Join(err, t.Close())
 }

@@ -22,8 +22,10 @@ const shutdownLimit = 5 * time.Second
 // brokerOptions are the flags of the hidden command, which the other commands pass
 // on.
 type brokerOptions struct {
-	dir                    string // where the data directory is made
-	config                 string
+	dir    string // where the data directory is made
+	config string
+	// member is the configuration of a broker of a cluster, which is used as it is.
+	member                 string
 	cpuProfile, memProfile string
 }
 
@@ -31,7 +33,7 @@ type brokerOptions struct {
 func (o *brokerOptions) args() []string {
 	args := []string{"broker"}
 	for flag, v := range map[string]string{
-		"--dir": o.dir, "--config": o.config, "--cpuprofile": o.cpuProfile, "--memprofile": o.memProfile,
+		"--dir": o.dir, "--config": o.config, "--member": o.member, "--cpuprofile": o.cpuProfile, "--memprofile": o.memProfile,
 	} {
 		if v != "" {
 			args = append(args, flag+"="+v)
@@ -58,18 +60,25 @@ func brokerCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "dir", "", "where the data directory is made")
 	f.StringVar(&o.config, "config", "", "configuration file")
+	f.StringVar(&o.member, "member", "", "configuration file of a broker of a cluster, used as it is")
 	f.StringVar(&o.cpuProfile, "cpuprofile", "", "CPU profile of the measured part")
 	f.StringVar(&o.memProfile, "memprofile", "", "heap profile at its end")
 	return cmd
 }
 
 func (o *brokerOptions) serve(ctx context.Context, in io.Reader, out, log io.Writer) (err error) {
-	dir, err := os.MkdirTemp(o.dir, "felix-bench-")
-	if err != nil {
-		return fmt.Errorf("bench: data directory: %w", err)
+	var b *broker.Broker
+	var r *reach
+	if o.member != "" {
+		b, r, err = o.startMember(ctx, log)
+	} else {
+		var dir string
+		if dir, err = os.MkdirTemp(o.dir, "felix-bench-"); err != nil {
+			return fmt.Errorf("bench: data directory: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		b, r, err = o.start(ctx, dir, log)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b, r, err := o.start(ctx, dir, log)
 	if err != nil {
 		return err
 	}
@@ -95,7 +104,7 @@ func (o *brokerOptions) start(ctx context.Context, dir string, log io.Writer) (*
 	}
 	cfg.Dev, cfg.DataDir = true, dir
 	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelError}))
+	cfg.Log = onlyErrors(log)
 	b, err := broker.Start(ctx, cfg)
 	if err != nil {
 		return nil, nil, err
@@ -105,4 +114,19 @@ func (o *brokerOptions) start(ctx context.Context, dir string, log io.Writer) (*
 		return nil, nil, errors.Join(err, b.Shutdown(ctx))
 	}
 	return b, &reach{Addr: c.Addr, Admin: c.Admin, Tenant: c.Tenant, Token: c.Token, CAFile: c.CAFile}, nil
+}
+
+// startMember starts a broker of a cluster. Whoever wrote its configuration knows where it is.
+func (o *brokerOptions) startMember(ctx context.Context, log io.Writer) (*broker.Broker, *reach, error) {
+	cfg, err := broker.ReadConfig(o.member)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.Log = onlyErrors(log)
+	b, err := broker.Start(ctx, cfg)
+	return b, &reach{}, err
+}
+
+func onlyErrors(log io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelError}))
 }

@@ -13,7 +13,9 @@ func (r *report) writeSummary(w io.Writer) {
 		fmt.Fprintf(w, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(w, "%s: %s\n", r.Scenario, p.describe())
-	if i := r.Idle; i != nil {
+	if i := r.IdleCluster; i != nil {
+		i.summarize(line)
+	} else if i := r.Idle; i != nil {
 		line("broker", "%d subscriptions: RSS %s -> %s, %.1f KiB and %.2f goroutines each",
 			i.Subscriptions, mib(i.Before), mib(i.After), i.Each/1024, i.Goroutines)
 		line("", "%.1f KiB once free memory is given back; %.1f KiB of heap and %.1f KiB of stacks in use",
@@ -26,6 +28,9 @@ func (r *report) writeSummary(w io.Writer) {
 		line("rate", "%s %s/s, %.1f MB/s; %s published/s; in %.2f s", short(r.MsgsPerS), what, r.MBPerS, short(r.PublishedPer), r.ElapsedS)
 		line("latency", "p50 %s  p99 %s  p99.9 %s  max %s  (%d timed)", micros(r.P50), micros(r.P99), micros(r.P999), micros(r.Max), r.Timed)
 		r.summarizeCPU(line)
+	}
+	if c := r.Cluster; c != nil {
+		c.summarize(line, r)
 	}
 	if s := r.Slow; s != nil {
 		line("healthy", "%d readers beside %d stalled: %s msgs/s each", s.Healthy, s.Stalled, short(s.PerReader))
@@ -64,10 +69,14 @@ func (p *params) describe() string {
 	if p.Durability == durabilityDurable {
 		s += " (fsync " + p.Fsync + ")"
 	}
+	if p.Durability == durabilityQuorum {
+		s += fmt.Sprintf(" (%d brokers, through the %s)", p.Brokers, p.Through)
+	}
 	if p.Streams > 1 {
 		s += fmt.Sprintf(", %d streams", p.Streams)
 	}
 	switch p.Scenario {
+	case scenarioIdleCluster:
 	case scenarioPublish:
 		s += fmt.Sprintf(", %d publishers with %d in flight", p.Publishers, p.Inflight)
 	case scenarioLatency:

@@ -74,6 +74,9 @@ func (p *params) spec(name admin.Name) admin.StreamSpec {
 	s.Queue.OnFull = map[string]string{
 		onFullDrop: string(catalog.DropNew), onFullBlock: string(catalog.Block), onFullCatchUp: string(catalog.CatchUp),
 	}[p.OnFull]
+	if p.Durability == durabilityQuorum {
+		s.Durability = string(catalog.Quorum)
+	}
 	if p.Durability == durabilityDurable {
 		s.Durability = string(catalog.Durable)
 		s.Fsync.Mode = map[string]string{
