@@ -3,8 +3,8 @@
 //
 // It knows nothing of streams, subscriptions or replication, orders nothing and
 // merges nothing: one owner appends what it has already ordered, and is told when
-// it is committed. It is not a write-ahead log for several writers either. The
-// format is in docs/format/seglog.md.
+// it is committed. It is not a write-ahead log for several writers either, but can have
+// a part in one. The format is in docs/format/seglog.md.
 //
 // Invariants:
 //
@@ -15,8 +15,11 @@
 //     durable. Otherwise it is damage, a *CorruptionError, and nothing is deleted.
 //   - A segment that has a successor is complete and was flushed before the
 //     successor got its name. So damage in it is never the trace of a crash.
-//   - Every record says up to where the log was durable when it was written. That,
-//     and the mark that Close leaves, tell a torn tail from a damaged one.
+//   - Every record says up to where the segments were durable when it was written.
+//     That, and the mark that Close leaves, tell a torn tail from a damaged one.
+//   - With a Journal, what it holds without a gap behind the segments is as good as
+//     flushed: Open writes it to the segment where that has lost it. Damage is not
+//     mended from it.
 //   - After the first failed flush nothing is committed until the log is opened
 //     again, and what was not known to be durable is then written once more.
 //   - Readers wait for no append and no flush. The only disk I/O that they wait for

@@ -1,8 +1,10 @@
 package wal
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -54,6 +56,8 @@ type Config struct {
 
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: nothing is logged
+
+	random io.Reader // for tests
 }
 
 // Validate reports every problem of the configuration.
@@ -102,6 +106,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.random == nil {
+		c.random = rand.Reader
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

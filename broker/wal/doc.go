@@ -34,7 +34,8 @@
 //	log.go, config.go, errors.go    a log: its fields, its life, what it is given, what it says
 //	owner.go                        what has a key
 //	journal.go, replay.go, carry.go  bytes of another log: in, out, and out of the way
-//	entries.go, cache.go            numbered entries, and the recent ones in memory
+//	entries.go, truncate.go         numbered entries: added and read, removed
+//	cache.go                        the recent ones in memory
 //	batch.go, commit.go             what waits, and its way to the disk
 //	file.go, roll.go                one file; the next one
 //	drop.go, pressure.go            files that go, and asking for it

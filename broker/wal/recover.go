@@ -1,10 +1,9 @@
 package wal
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"slices"
@@ -115,7 +114,9 @@ func (l *Log) readFiles(numbers []uint64, rec *Recovery) error {
 	}
 	l.id = log
 	if len(numbers) == 0 {
-		_, _ = rand.Read(l.id[:]) // never fails
+		if _, err := io.ReadFull(l.cfg.random, l.id[:]); err != nil {
+			return fmt.Errorf("wal: random: %w", err)
+		}
 		return nil
 	}
 	var sc *scanner
@@ -254,10 +255,4 @@ func (l *Log) judgeTail(sc *scanner, rec *Recovery) error {
 		l.todo = &repair{pos: sc.last, size: sc.pos - sc.last}
 	}
 	return nil
-}
-
-func (l *Log) random() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint64(b[:])
 }

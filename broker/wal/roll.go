@@ -1,7 +1,9 @@
 package wal
 
 import (
+	"encoding/binary"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,7 +24,11 @@ const maxSpares = 2
 // header is on disk, and a batch is written to it when its name is. Until the rename an
 // error leaves everything as it was.
 func (l *Log) roll() error {
-	h := fileHeader{number: l.lastFile + 1, log: l.id, first: l.number, nonce: l.random()}
+	var nonce [8]byte
+	if _, err := io.ReadFull(l.cfg.random, nonce[:]); err != nil {
+		return l.wrap("random", err)
+	}
+	h := fileHeader{number: l.lastFile + 1, log: l.id, first: l.number, nonce: binary.BigEndian.Uint64(nonce[:])}
 	f := &file{number: h.number, path: l.path(h.number), first: h.first, seed: h.seed(), pins: make(map[owner]uint64)}
 	tmp := filepath.Join(l.cfg.Dir, newName)
 	flags := os.O_RDWR | os.O_CREATE | os.O_TRUNC

@@ -1,8 +1,10 @@
 package wal
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -182,4 +184,9 @@ func TestRecycledFile(t *testing.T) {
 	if dropped := l.Stats().Dropped; reused > maxSpares || dropped < 10 {
 		t.Errorf("%d files dropped, %d to recycle: %s", dropped, reused, fmt.Sprint(names))
 	}
+}
+
+// resealHeader makes the checksum of a changed file header right again.
+func resealHeader(b []byte) {
+	binary.BigEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 }
