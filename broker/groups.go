@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"felix.dev/felix/broker/catalog"
+	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/quorum"
 	"felix.dev/felix/broker/replica"
 	"felix.dev/felix/broker/route"
@@ -84,7 +85,8 @@ func (g *groups) machine(id uint32) (quorum.Machine, func(quorum.Leadership), er
 	r, err := replica.New(replica.Config{
 		Group: id, OpenLog: g.openLog, Shard: g.shardConfig, Settings: settingsOf, RemoveLog: g.removeLog,
 		Peers: func() []string { return g.peers(id) }, Dial: g.dial, Moved: g.moved, Changed: g.changed,
-		Log: g.log.With(slog.Uint64("group", uint64(id))),
+		Metrics: replicaMetrics(&g.opener.metrics.Replica),
+		Log:     g.log.With(slog.Uint64("group", uint64(id))),
 	})
 	if err != nil {
 		return nil, nil, err
@@ -135,6 +137,15 @@ func (g *groups) stopped(ctx context.Context, id uint32, removed bool) error {
 		}
 	}
 	return nil
+}
+
+func replicaMetrics(m *metrics.Replica) replica.Metrics {
+	return replica.Metrics{
+		Proposed: func(publishes, _ int) { m.Publishes.Add(float64(publishes)) },
+		Fetched:  func(bytes int) { m.Fetched.Add(float64(bytes)) },
+		Sent:     func(bytes int) { m.Sent.Add(float64(bytes)) },
+		Broken:   m.Broken.Inc,
+	}
 }
 
 // shardSpec is what a group's entries carry about a shard, for this package alone to

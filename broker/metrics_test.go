@@ -91,6 +91,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 		"felix_forwarded_publishes_total", "felix_forward_retries_total", "felix_forward_held_publishes",
 		"felix_quorum_proposals_total", "felix_quorum_commit_seconds", "felix_quorum_store_seconds", "felix_quorum_leaderships_total",
 		"felix_quorum_snapshots_total", "felix_quorum_installs_total", "felix_cluster_brokers", "felix_group_replicas",
+		"felix_replica_publishes_total", "felix_replica_fetched_bytes_total", "felix_replica_sent_bytes_total", "felix_replica_broken_shards_total",
 		"felix_group_unapplied_entries", "felix_groups_stuck", "felix_groups_without_leader",
 	} {
 		constant[name] = func(_ *node, v float64) bool { return v == 0 }

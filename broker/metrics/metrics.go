@@ -13,6 +13,7 @@ type Metrics struct {
 	Publish       Publish
 	Forward       Forward
 	Quorum        Quorum
+	Replica       Replica
 	Egress        Egress
 	Subscriptions Subscriptions
 	Log           Log
@@ -31,6 +32,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		Publish:       newPublish(b),
 		Forward:       newForward(b),
 		Quorum:        newQuorum(b),
+		Replica:       newReplica(b),
 		Egress:        newEgress(b),
 		Subscriptions: newSubscriptions(b),
 		Log:           newLog(b),
