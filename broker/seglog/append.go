@@ -77,7 +77,9 @@ func (l *Log) Append(recs []Record) error {
 	}
 	l.direct.Store(true)
 	raise(&l.need, next)
-	wake(l.kick)
+	if l.cfg.Fsync != FsyncManual || l.cfg.Committed != nil {
+		wake(l.kick)
+	}
 	if l.cfg.Prefill && w.wantsFill(&l.cfg) {
 		wake(l.work)
 	}

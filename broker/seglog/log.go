@@ -19,7 +19,7 @@ const (
 // Log is an open log. One goroutine at a time appends; everything else may be
 // called from any goroutine at any time.
 //
-// Locks, in the order in which they may be taken: appendMu, trimMu, listMu,
+// Locks, in the order in which they may be taken: appendMu, syncMu, trimMu, listMu,
 // segment.idxMu, segment.mu, fill.mu, mu (docs/locks.md). Of these listMu and mu are
 // never held across disk I/O, and readers take neither appendMu nor trimMu.
 type Log struct {
@@ -78,6 +78,7 @@ type Log struct {
 	preparedCount uint64 // the keeper's, for names
 	trimTrouble   string // the keeper's: what it said last of retention
 
+	syncMu    sync.Mutex // one Sync at a time, and none while the log is reset
 	trimMu    sync.Mutex // one retention pass at a time
 	unlinking *segment   // trimmed, but its file is still there; guarded by trimMu
 

@@ -11,7 +11,7 @@ import (
 var errNotManual = errors.New("seglog: only a log in FsyncManual mode is told what to remove")
 
 // Sync flushes what was appended before it was called, and returns when that is
-// done. Appends go on meanwhile, retention waits.
+// done. Appends and retention go on meanwhile.
 func (l *Log) Sync() error {
 	if err := l.Err(); err != nil {
 		return err
@@ -21,8 +21,8 @@ func (l *Log) Sync() error {
 			return err
 		}
 	}
-	l.trimMu.Lock()
-	defer l.trimMu.Unlock()
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
 	if l.active.Load() == nil || l.synced.Load() == l.next.Load() {
 		return nil
 	}
@@ -76,7 +76,9 @@ func (l *Log) Reset(base uint64) error {
 	}
 	l.appendMu.Lock()
 	defer l.appendMu.Unlock()
-	l.trimMu.Lock() // no Sync is under way, nor a pass of retention
+	l.syncMu.Lock() // no Sync is under way, nor a pass of retention
+	defer l.syncMu.Unlock()
+	l.trimMu.Lock()
 	defer l.trimMu.Unlock()
 	if err := l.Err(); err != nil {
 		return err
