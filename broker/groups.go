@@ -86,7 +86,7 @@ func (g *groups) machine(id uint32) (quorum.Machine, func(quorum.Leadership), er
 		Group: id, OpenLog: g.openLog, Shard: g.shardConfig, Settings: settingsOf, RemoveLog: g.removeLog,
 		Peers: func() []string { return g.peers(id) }, Dial: g.dial, Moved: g.moved, Changed: g.changed,
 		Metrics: replicaMetrics(&g.opener.metrics.Replica),
-		Log:     g.log.With(slog.Uint64("group", uint64(id))),
+		Log:     g.log,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -91,5 +91,6 @@ func (s *shard) repair(ctx context.Context) error {
 	s.g.mu.Lock()
 	s.lead()
 	s.g.mu.Unlock()
+	s.g.cfg.Changed()
 	return nil
 }
