@@ -27,6 +27,8 @@ type command struct {
 type group struct {
 	name     string
 	commands []command
+	// once runs it in the first round only: it repeats by itself what matters.
+	once bool
 }
 
 // value is a number of a run, or what follows from it.
@@ -43,6 +45,8 @@ type relation uint8
 const (
 	atLeast relation = iota
 	atMost
+	// told is not judged.
+	told
 )
 
 // cell is a line of the table. Without a reference the product's value itself is
@@ -65,6 +69,9 @@ const (
 	nats = "NATS+TLS"
 	js   = "JetStream+TLS"
 	jsaw = "JetStream+TLS sync_always"
+	jsr3 = "JetStream+TLS R3 sync_always"
+	// forwarded is the product through a broker that does not lead.
+	forwarded = "felix, forwarded"
 )
 
 // plan is everything that is run and judged.
@@ -74,7 +81,7 @@ type plan struct {
 }
 
 func (p *plan) group(name string, cs ...command) {
-	p.groups = append(p.groups, group{name, cs})
+	p.groups = append(p.groups, group{name: name, commands: cs})
 }
 
 func (p *plan) compare(group, name, unit string, product, reference value, r relation, limit float64) {
@@ -83,6 +90,11 @@ func (p *plan) compare(group, name, unit string, product, reference value, r rel
 
 func (p *plan) judge(group, name, unit string, product value, r relation, limit float64) {
 	p.cells = append(p.cells, cell{group, name, unit, product, nil, r, limit})
+}
+
+// tell shows the product's value, beside the reference's if there is one.
+func (p *plan) tell(group, name, unit string, product value, reference *value) {
+	p.cells = append(p.cells, cell{group, name, unit, product, reference, told, 0})
 }
 
 // settings are what the plan depends on.
@@ -130,7 +142,7 @@ func size(n int) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// newPlan is section 7 of the performance notes, as far as one broker has it.
+// newPlan is section 7 of the performance notes.
 func newPlan(s settings) *plan {
 	p := &plan{}
 	s.fanouts(p)
@@ -140,6 +152,9 @@ func newPlan(s settings) *plan {
 	s.ping(p)
 	s.stalls(p)
 	s.idleCell(p)
+	s.quorum(p)
+	s.failover(p)
+	s.idleCluster(p)
 	return p
 }
 

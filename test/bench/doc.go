@@ -17,6 +17,9 @@
 // one side's rounds with the median of the other's. Every run's own output is kept
 // as a JSON line, so that another question can be asked of it later.
 //
+// Some groups are run in the first round only, as they repeat by themselves what matters: the kills of a failover, and a
+// cluster that is watched at rest. A cell that is told has no target.
+//
 // A run of the product that fails (a record is not accounted for) fails the cell,
 // whatever its rate.
 package main

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -24,6 +25,8 @@ var alias = map[string]string{
 	"send_cpu_s/Mframe":   "broker_cpu_s_per_mdeliveries",
 	"server_cpu_s/Mdeliv": "broker_cpu_s_per_mdeliveries",
 	"server_cpu_us/msg":   "broker_cpu_s_per_mdeliveries",
+	"ack_p50_us":          "p50_us",
+	"ack_p99_us":          "p99_us",
 }
 
 // parseLine reads the last line of a reference program.
@@ -47,13 +50,16 @@ func parseLine(out []byte) (metrics, error) {
 	return m, nil
 }
 
-// parseReport reads the report of felix bench: the last object in its output.
+// parseReport reads the report of felix bench: the last object in its output; or of a demonstration: the whole output.
 func parseReport(out []byte) (metrics, json.RawMessage, error) {
 	var raw json.RawMessage
 	for line := range bytes.Lines(out) {
 		if bytes.HasPrefix(line, []byte("{")) && json.Valid(line) {
 			raw = bytes.TrimSpace(line)
 		}
+	}
+	if raw == nil && json.Valid(out) {
+		raw = out
 	}
 	if raw == nil {
 		return nil, nil, errors.New("no report in the output")
@@ -64,6 +70,7 @@ func parseReport(out []byte) (metrics, json.RawMessage, error) {
 	}
 	m := metrics{}
 	flatten(m, "", object)
+	enterKills(m, object)
 	m["missing"] = m["expected"] - m["delivered"]
 	return m, raw, nil
 }
@@ -77,5 +84,21 @@ func flatten(m metrics, prefix string, object map[string]any) {
 		case map[string]any:
 			flatten(m, prefix+k+".", v)
 		}
+	}
+}
+
+// enterKills sums up how long each kill of a failover took.
+func enterKills(m metrics, object map[string]any) {
+	kills, _ := object["kills"].([]any)
+	var took []float64
+	for _, k := range kills {
+		if k, ok := k.(map[string]any); ok {
+			if ms, ok := k["next_ack_ms"].(float64); ok {
+				took = append(took, ms)
+			}
+		}
+	}
+	if len(took) > 0 {
+		m["next_ack_ms.median"], m["next_ack_ms.least"], m["next_ack_ms.most"] = median(took), slices.Min(took), slices.Max(took)
 	}
 }

@@ -55,6 +55,14 @@ func TestParseReport(t *testing.T) {
 	if len(raw) == 0 || raw[0] != '{' {
 		t.Errorf("raw report %q", raw)
 	}
+	failover := "{\n \"lost\": 0,\n \"kills\": [{\"next_ack_ms\": 3}, {\"next_ack_ms\": 1}, {\"next_ack_ms\": 5}]\n}\n"
+	if got, _, err = parseReport([]byte(failover)); err != nil {
+		t.Fatal(err)
+	}
+	want = metrics{"lost": 0, "missing": 0, "next_ack_ms.median": 3, "next_ack_ms.least": 1, "next_ack_ms.most": 5}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("failover (-got +want)\n%s", diff)
+	}
 	for _, bad := range []string{"", "no object", "{broken\n"} {
 		if _, _, err := parseReport([]byte(bad)); err == nil {
 			t.Errorf("%q was taken", bad)

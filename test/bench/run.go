@@ -52,6 +52,9 @@ func (r *runner) rounds(ctx context.Context, groups []group, n int) ([]result, e
 	var all []result
 	for round := range n {
 		for _, g := range groups {
+			if g.once && round > 0 {
+				continue
+			}
 			cs := r.usable(g)
 			for i := range cs {
 				c := cs[i]

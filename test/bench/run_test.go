@@ -45,8 +45,9 @@ func TestRoundsTurnAround(t *testing.T) {
 	var raw bytes.Buffer
 	r := &runner{paths: map[tool]string{quiclimit: self(t)}, timeout: time.Minute, raw: &raw, log: io.Discard}
 	groups := []group{
-		{"g", []command{{name: "a", tool: quiclimit}, {name: "b", tool: quiclimit}, {name: "x", tool: natsbench}}},
-		{"h", []command{{name: "c", tool: quiclimit, args: []string{"fail"}}}},
+		{name: "g", commands: []command{{name: "a", tool: quiclimit}, {name: "b", tool: quiclimit}, {name: "x", tool: natsbench}}},
+		{name: "h", commands: []command{{name: "c", tool: quiclimit, args: []string{"fail"}}}},
+		{name: "once", commands: []command{{name: "d", tool: quiclimit}}, once: true},
 	}
 	results, err := r.rounds(t.Context(), groups, 2)
 	if err != nil {
@@ -56,7 +57,7 @@ func TestRoundsTurnAround(t *testing.T) {
 	for _, res := range results {
 		order = append(order, fmt.Sprint(res.Round, res.Group, res.Command, res.Metrics["msgs_per_s"]))
 	}
-	want := []string{"0ga5", "0gb5", "0hc5", "1gb5", "1ga5", "1hc5"}
+	want := []string{"0ga5", "0gb5", "0hc5", "0onced5", "1gb5", "1ga5", "1hc5"}
 	for i := range want { // Sprint puts a space between numbers only
 		order[i] = strings.ReplaceAll(order[i], " ", "")
 	}
@@ -82,7 +83,7 @@ func TestTableOfTheProductAlone(t *testing.T) {
 	t.Setenv("BENCH_TEST_PRINT", `{"scenario":"idle","version":"v9","idle":{"broker_rss_bytes_per_subscription":5120}}`)
 	rawName := filepath.Join(t.TempDir(), "raw.jsonl")
 	var out strings.Builder
-	args := []string{"-n", "2", "-felix", self(t), "-quiclimit", "", "-natsbench", "", "-only", "idle", "-raw", rawName, "-strict"}
+	args := []string{"-n", "2", "-felix", self(t), "-quiclimit", "", "-natsbench", "", "-only", "idle sub", "-raw", rawName, "-strict"}
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestRunStopsWhenTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := &runner{paths: map[tool]string{quiclimit: self(t)}, timeout: time.Minute, raw: io.Discard, log: io.Discard}
-	results, err := r.rounds(ctx, []group{{"g", []command{{name: "a", tool: quiclimit}}}}, 3)
+	results, err := r.rounds(ctx, []group{{name: "g", commands: []command{{name: "a", tool: quiclimit}}}}, 3)
 	if err == nil || len(results) != 0 {
 		t.Errorf("%d results, %v", len(results), err)
 	}

@@ -74,7 +74,9 @@ func judge(c cell, results []result) row {
 		r.judged = r.product / r.reference
 		r.low, r.high = spread(product, reference)
 	}
-	r.verdict = "met"
+	if r.verdict = "met"; c.relation == told {
+		r.verdict = "told"
+	}
 	if c.relation == atLeast && r.judged < c.limit || c.relation == atMost && r.judged > c.limit {
 		r.verdict, r.failed = "MISSED", true
 	}
@@ -110,7 +112,9 @@ func writeTable(w io.Writer, h header, rows []row) {
 	}
 }
 
-func (r *row) measured() bool { return r.verdict == "met" || r.verdict == "MISSED" }
+func (r *row) measured() bool {
+	return r.verdict == "met" || r.verdict == "MISSED" || r.verdict == "told"
+}
 
 func (r *row) productText() string {
 	if !r.measured() {
@@ -141,6 +145,9 @@ func (r *row) ratioText() string {
 }
 
 func (r *row) targetText() string {
+	if r.relation == told {
+		return "–"
+	}
 	sign := "≥"
 	if r.relation == atMost {
 		sign = "≤"

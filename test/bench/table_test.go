@@ -79,6 +79,7 @@ func TestWriteTable(t *testing.T) {
 	p.compare("g", "fan-out", "1/s", rate(prod), rate(ring), atLeast, 0.75)
 	p.judge("g", "memory", "bytes", value{command: prod, key: "rss"}, atMost, 64<<20)
 	p.compare("h", "ping", "us", rate(prod), rate(nats), atMost, 1.25)
+	p.tell("g", "all", "1/s", rate(prod), nil)
 	results := []result{
 		{Group: "g", Command: prod, Metrics: metrics{"msgs_per_s": 40000, "rss": 2 << 20}},
 		{Group: "g", Command: prod, Metrics: metrics{"msgs_per_s": 44000, "rss": 4 << 20}},
@@ -99,6 +100,7 @@ func TestWriteTable(t *testing.T) {
 | fan-out | 42k/s | quiclimit ring+GRO: 45k/s | 0.933 [0.8 … 1.1] | ≥ 0.75× | met |
 | memory | 3.0 MiB [2.0 MiB … 4.0 MiB] | – | – | ≤ 64.0 MiB | met |
 | ping | – | NATS+TLS | – | ≤ 1.25× | no reference |
+| all | 42k/s [40k/s … 44k/s] | – | – | – | told |
 `
 	if diff := cmp.Diff(out.String(), want); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)

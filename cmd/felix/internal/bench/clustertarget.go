@@ -100,8 +100,18 @@ func startCluster(ctx context.Context, p *params, args func(config, node string)
 	return c, nil
 }
 
-// balanced waits for leaders to be spread: one that moves in the middle of a run spoils it.
+// balanced has leaders spread, and waits for it: one that moves in the middle of a run spoils it. All of them go at once,
+// while a cluster that is left to itself takes its time.
 func (c *cluster) balanced(ctx context.Context) error {
+	admin := c.files.HTTP(c.files.Brokers[0])
+	if st, err := admin.ClusterStatus(ctx); err == nil {
+		for _, g := range st.Groups {
+			if g.Group != 0 && len(g.Target) > 0 && g.Leader != g.Target[0] {
+				// One that is refused for now goes later, by itself.
+				_ = admin.TransferLeader(ctx, g.Group, g.Target[0], fmt.Sprintf("bench-%d", g.Group))
+			}
+		}
+	}
 	for deadline := time.Now().Add(balanceWithin); time.Now().Before(deadline); {
 		st, err := c.files.HTTP(c.files.Brokers[0]).ClusterStatus(ctx)
 		if err == nil {
