@@ -364,13 +364,17 @@ func inSync(s *admin.ClusterStatus, brokers int) bool {
 		}
 	}
 	for _, g := range s.Groups {
-		if g.Leader == "" || len(g.Members) < min(s.Replicas, brokers) {
-			return false
-		}
+		voters := 0
 		for _, m := range g.Members {
-			if !m.Voter || !m.CaughtUp {
+			if !m.CaughtUp {
 				return false
 			}
+			if m.Voter {
+				voters++
+			}
+		}
+		if g.Leader == "" || voters < min(s.Replicas, brokers) {
+			return false
 		}
 	}
 	return s.Problem == "" && len(s.Brokers) == brokers && len(s.Groups) > 0

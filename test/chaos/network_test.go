@@ -111,34 +111,60 @@ func TestB90SlowFollower(t *testing.T) {
 	}
 }
 
-// B76: a broker that was alone for long comes back and unseats nobody.
+// B76: a broker that was alone for long comes back and unseats nobody: groups that others lead keep leader and term.
 func TestB76IsolatedBrokerReturns(t *testing.T) {
 	rng := seeded(t)
 	c, nw := newInproc(t, 3, rng.Uint64())
 	c.create(streamQuorum, "Quorum")
-	leader := c.leader(streamQuorum, 0)
-	for _, m := range c.others(leader) {
-		before := c.termOf(leader)
+	for _, m := range c.members {
+		c.untilBalanced()
+		c.untilInSync()
+		witness := c.others(m)[0]
+		before := c.ledByOthers(witness, m, nil)
 		nw.Isolate(m.node())
 		timer := time.NewTimer(15 * time.Second)
 		<-timer.C
 		nw.Rejoin(m.node())
 		c.untilInSync()
-		if after := c.termOf(leader); before != after {
-			t.Errorf("the leader was %s, and is %s since %s is back", before, after, m.node())
+		if after := c.ledByOthers(witness, m, before); terms(before) != terms(after) {
+			t.Errorf("the groups that %s did not lead were led %s, and are led %s since it is back", m.node(), terms(before), terms(after))
 		}
 	}
 }
 
-// termOf is who leads the groups that a broker leads, in which term.
-func (c *cluster) termOf(m member) string {
+// ledByOthers is how a broker sees the groups that another one does not lead, or those that were seen before.
+func (c *cluster) ledByOthers(witness, m member, before *admin.ClusterStatus) *admin.ClusterStatus {
 	c.t.Helper()
-	s, err := c.statusAt(m)
+	s, err := c.statusAt(witness)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s.Groups = slices.DeleteFunc(s.Groups, func(g admin.ClusterGroup) bool { return g.Leader != m.node() })
-	return terms(&s)
+	s.Groups = slices.DeleteFunc(s.Groups, func(g admin.ClusterGroup) bool {
+		if before == nil {
+			return g.Leader == m.node()
+		}
+		return !slices.ContainsFunc(before.Groups, func(b admin.ClusterGroup) bool { return b.Group == g.Group })
+	})
+	return &s
+}
+
+// untilBalanced waits until everybody leads what it should.
+func (c *cluster) untilBalanced() {
+	c.t.Helper()
+	var last any
+	c.until("leaders are where they belong", func() bool {
+		s, err := c.status()
+		if last = any(s); err != nil {
+			last = err
+			return false
+		}
+		for _, g := range s.Groups {
+			if g.Leader == "" || g.Group > 0 && g.Leader != g.Target[0] {
+				return false
+			}
+		}
+		return len(s.Groups) > 1
+	}, &last)
 }
 
 // The wall clocks are stepped, forwards and backwards, of the leader and of a follower: nobody's lease depends on them, and what is
