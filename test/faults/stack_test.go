@@ -68,7 +68,7 @@ func (k *stack) start() {
 	}
 	k.server, err = server.Start(bounded(t), server.Config{
 		Addr: "127.0.0.1:0", Certificate: cert.Certificate, Egress: k.engine, Auth: everybody{},
-		Directory: &directory{st: stream.NewStream(name, "1", stream.Durable, wire.RoutingModulo, []*stream.Shard{k.shard})},
+		Directory: &directory{st: stream.NewStream(name, "1", stream.Durable, wire.RoutingModulo, []stream.Place{k.shard})},
 	})
 	if err != nil {
 		t.Fatal(err)
