@@ -106,6 +106,8 @@ type directory struct {
 
 func (d *directory) Generation() uint64 { return d.generation.Load() }
 
+func (d *directory) Brokers() []wire.Broker { return nil }
+
 func (d *directory) Stream(n stream.Name) (*stream.Stream, error) {
 	if n != d.st.Name {
 		return nil, &stream.Error{Code: wire.CodeNotFound, Retry: wire.RetryAfter, Message: "no such stream"}
