@@ -13,6 +13,7 @@ type balancer struct {
 	settle time.Duration
 	groups map[uint32]*balance
 	until  time.Time // nothing is handed over before
+	rush   bool      // somebody asked for balance: until all is well, no leader is left alone
 }
 
 // balance is what has been tried with a group.
@@ -59,10 +60,12 @@ func (b *balancer) next(
 			continue
 		}
 		pending = true
-		if found == nil && now.Sub(have.since) >= b.settle && !now.Before(have.next) && !now.Before(b.until) {
+		patient := !b.rush && (now.Sub(have.since) < b.settle || now.Before(b.until))
+		if found == nil && !patient && !now.Before(have.next) {
 			found = &handover{g.ID, leads, g.Target[first]}
 		}
 	}
+	b.rush = b.rush && pending
 	if found == nil {
 		return handover{}, false, pending
 	}
@@ -75,11 +78,11 @@ func (b *balancer) next(
 
 // forget has every group looked at as if for the first time, because somebody
 // asks for it.
-func (b *balancer) forget(now time.Time) {
+func (b *balancer) forget() {
 	for _, have := range b.groups {
-		have.tries, have.next, have.since = 0, time.Time{}, now.Add(-b.settle)
+		have.tries, have.next = 0, time.Time{}
 	}
-	b.until = time.Time{}
+	b.rush = true
 }
 
 // calm forgets the failures of groups that are where they should be for long.

@@ -98,7 +98,7 @@ func TestBalanceBacksOff(t *testing.T) {
 	if last := tries[len(tries)-1] - tries[len(tries)-2]; last < 5*time.Minute {
 		t.Errorf("the last ones are %v apart", last)
 	}
-	s.b.forget(s.now)
+	s.b.forget()
 	if _, ok, _ := s.next(); !ok {
 		t.Error("nothing happens when it is asked for")
 	}

@@ -93,6 +93,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 		if why := c.Err(); why != nil {
 			err = why
 		}
+		c.finish(err) // who was not let in does not go on telling others about itself
 		return fmt.Errorf("cluster: start broker %s: %w", c.cfg.Self.Node, err)
 	}
 	c.known.Store(true)

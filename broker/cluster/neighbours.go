@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -120,6 +121,9 @@ func (n *neighbours) ask(ctx context.Context, node string, a *asker) {
 			timer.Reset(jittered(t.Exchange))
 		default:
 			failures++
+			if errors.Is(incoming(err), ErrRemoved) {
+				n.c.steward.doubts()
+			}
 			n.miss(node, err)
 			timer.Reset(jittered(min(t.Retry*time.Duration(failures), t.Exchange)))
 		}
@@ -135,6 +139,9 @@ func (c *Cluster) onExchange(_ context.Context, from string, body json.RawMessag
 	if r.Node != from {
 		return nil, refuse(CodeInvalid, "exchange: %s reports as %s", from, r.Node)
 	}
+	if st := c.State(); st.WasRemoved(r.Node, r.Instance) {
+		return nil, removedError(st, quorum.Server{Node: r.Node, Instance: r.Instance}) // B76: it may not know
+	}
 	c.around.hear(&r)
 	return c.report(), nil
 }
@@ -142,7 +149,7 @@ func (c *Cluster) onExchange(_ context.Context, from string, body json.RawMessag
 // hear takes a broker's report.
 func (n *neighbours) hear(r *report) {
 	c := n.c
-	if r.Node == c.cfg.Self.Node {
+	if r.Node == c.cfg.Self.Node || c.known.Load() && c.State().WasRemoved(r.Node, r.Instance) {
 		return
 	}
 	told := maps.Clone(r.Heard)

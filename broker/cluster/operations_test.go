@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"felix.dev/felix/broker/catalog"
 )
@@ -63,7 +64,7 @@ func TestMoveAndTransfer(t *testing.T) {
 // The metadata group's own leader can be moved like any other.
 func TestTransferOfTheMetadataGroup(t *testing.T) {
 	w := newTown(t)
-	all := w.found(3)
+	all := w.found(3, func(c *Config) { c.Timings.Settle = time.Hour })
 	leader, _ := all[0].cluster.metadataLeader()
 	for _, h := range all {
 		if h.node == leader {
@@ -78,5 +79,5 @@ func TestTransferOfTheMetadataGroup(t *testing.T) {
 		})
 		break
 	}
-	w.whole(all...) // and it comes back in time
+	w.balanced(all...) // and it comes back
 }

@@ -15,6 +15,7 @@ type steward struct {
 	wake    kick
 	balance *balancer
 	rush    atomic.Bool // somebody asked for balance now
+	doubt   atomic.Bool // somebody said that this broker was removed
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -47,6 +48,12 @@ func (s *steward) stop() {
 		s.cancel()
 		<-s.done
 	}
+}
+
+// doubts has this broker ask whether it is still one of the cluster.
+func (s *steward) doubts() {
+	s.doubt.Store(true)
+	s.wake.now()
 }
 
 func (s *steward) run(ctx context.Context) {
@@ -105,7 +112,7 @@ func (s *steward) level(ctx context.Context) (unsettled bool) {
 	c := s.c
 	now := time.Now()
 	if s.rush.Swap(false) {
-		s.balance.forget(now)
+		s.balance.forget()
 	}
 	groups := c.State().Groups()
 	leader := func(id uint32) string {
@@ -135,15 +142,17 @@ func (c *Cluster) transfer(ctx context.Context, h handover) error {
 // long: it may have been removed while it was away.
 func (s *steward) lookForLeader(ctx context.Context) {
 	c := s.c
-	if _, ok := c.metadataLeader(); ok && !s.silent() {
+	now := time.Now()
+	_, ok := c.metadataLeader()
+	switch doubt := s.doubt.Swap(false); {
+	case doubt:
+	case ok && !s.silent():
 		s.leaderless = time.Time{}
 		return
-	}
-	now := time.Now()
-	if s.leaderless.IsZero() {
+	case s.leaderless.IsZero():
 		s.leaderless = now
-	}
-	if now.Sub(s.leaderless) < c.cfg.Timings.Exchange {
+		return
+	case now.Sub(s.leaderless) < c.cfg.Timings.Exchange:
 		return
 	}
 	if _, troubles, err := c.registerOnce(ctx); final(err) {

@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // town is where brokers of a test live: a network, a CA and stable names.
 type town struct {
@@ -124,7 +124,7 @@ func (h *house) open(change ...func(*Config)) error {
 	self := quorum.Server{Node: h.node, Instance: h.instance}
 	node, err := quorum.NewNode(quorum.NodeConfig{
 		Self: self, Dir: filepath.Join(h.dir, "groups"), WAL: l, Peer: tr, Log: log,
-		Timings: quorum.Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Millisecond, Lease: 125 * time.Millisecond, Commit: 100 * time.Millisecond},
+		Timings: quorum.Timings{Commit: 100 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -200,21 +200,29 @@ func (h *house) must(change ...func(*Config)) *house {
 }
 
 // found makes a cluster of brokers a, b, c and so on, and waits until it is whole.
-func (w *town) found(n int) []*house {
+func (w *town) found(n int, change ...func(*Config)) []*house {
 	w.t.Helper()
-	all := []*house{w.house("a").must(founds)}
+	all := []*house{w.house("a").must(append(change, founds)...)}
 	for i := 1; i < n; i++ {
-		all = append(all, w.house(string(rune('a'+i))).must(joins(all[0])))
+		all = append(all, w.house(string(rune('a'+i))).must(append(change, joins(all[0]))...))
 	}
-	w.whole(all...)
+	w.balanced(all...)
 	return all
+}
+
+// balanced is whole, without waiting for the cluster to balance itself.
+func (w *town) balanced(all ...*house) {
+	w.t.Helper()
+	w.until("the cluster is whole", func() error {
+		return errors.Join(all[0].cluster.Balance(w.t.Context()), isWhole(w.t.Context(), all))
+	})
 }
 
 // until waits until a condition holds.
 func (w *town) until(what string, is func() error) {
 	w.t.Helper()
 	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if err = is(); err == nil {
 			return
 		}
@@ -260,13 +268,18 @@ func isWhole(ctx context.Context, all []*house) error {
 
 // add has the leader of a group, wherever it is, count something.
 func add(ctx context.Context, all []*house, group uint32) error {
-	for _, h := range all {
-		if g, ok := h.cluster.Group(group); ok && g.State().Leading {
-			_, err := g.Propose([]byte{1}).Wait(ctx)
-			return err
+	err := errors.New("nobody leads")
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		for _, h := range all {
+			if g, ok := h.cluster.Group(group); ok && g.State().Leading {
+				// Anything but a refusal ends it: what may have been counted is not counted again.
+				if _, err = g.Propose([]byte{1}).Wait(ctx); !errors.Is(err, quorum.ErrNotLeader) {
+					return err
+				}
+			}
 		}
 	}
-	return errors.New("nobody leads")
+	return err
 }
 
 // machines are the groups' machines of one broker.
