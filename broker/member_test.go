@@ -10,7 +10,6 @@ import (
 
 	"felix.dev/felix/broker/admin"
 	"felix.dev/felix/broker/auth"
-
 	"felix.dev/felix/broker/peer/pki"
 	"felix.dev/felix/broker/vfs"
 	"felix.dev/felix/client"
