@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -151,22 +154,27 @@ func (p *process) showLog() {
 
 func freeUDP(t *testing.T) string {
 	t.Helper()
-	c, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().String()
+	return free(t, func(addr string) (io.Closer, error) { return net.ListenPacket("udp", addr) })
 }
 
 func freeTCP(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	return free(t, func(addr string) (io.Closer, error) { return net.Listen("tcp", addr) })
+}
+
+// free finds an address below those that the system gives to whoever connects: brokers connect to each other all the time, and
+// one that is away must find its port as it has left it.
+func free(t *testing.T, listen func(addr string) (io.Closer, error)) string {
+	t.Helper()
+	for range 200 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(22_000)))
+		if c, err := listen(addr); err == nil {
+			_ = c.Close() // nobody has come
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // start runs the broker and waits until it serves.

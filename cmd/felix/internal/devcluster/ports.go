@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 )
@@ -65,22 +66,47 @@ func allFree(ctx context.Context, brokers []*Broker) error {
 // holder keeps ports.
 type holder struct{ closers []func() error }
 
+// Ports are looked for here: below those that systems give to whoever connects, of which one might be in use for that by the time
+// that a broker asks for it.
+const (
+	firstFree = 10_000
+	lastFree  = 32_000
+	tries     = 200
+)
+
 func (h *holder) udp(ctx context.Context) (string, error) {
-	c, err := listen.ListenPacket(ctx, "udp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "", err
-	}
-	h.closers = append(h.closers, c.Close)
-	return c.LocalAddr().String(), nil
+	return h.find(func(addr string) (net.Addr, func() error, error) {
+		c, err := listen.ListenPacket(ctx, "udp", addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.LocalAddr(), c.Close, nil
+	})
 }
 
 func (h *holder) tcp(ctx context.Context) (string, error) {
-	l, err := listen.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "", err
+	return h.find(func(addr string) (net.Addr, func() error, error) {
+		l, err := listen.Listen(ctx, "tcp", addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		return l.Addr(), l.Close, nil
+	})
+}
+
+// find tries ports at random.
+func (h *holder) find(take func(addr string) (net.Addr, func() error, error)) (string, error) {
+	var last error
+	for range tries {
+		port := firstFree + rand.IntN(lastFree-firstFree) //nolint:gosec // any will do
+		addr, closer, err := take(net.JoinHostPort(host, strconv.Itoa(port)))
+		if err == nil {
+			h.closers = append(h.closers, closer)
+			return addr.String(), nil
+		}
+		last = err
 	}
-	h.closers = append(h.closers, l.Close)
-	return l.Addr().String(), nil
+	return "", last
 }
 
 func (h *holder) release() {
