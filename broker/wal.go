@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -16,7 +18,10 @@ func (b *Broker) openWAL(context.Context) error {
 	}
 	l, recovery, err := wal.Open(wal.Config{FS: b.cfg.FS, Dir: b.cfg.path(walName), Pressure: b.relieve, Synced: b.walSynced, Log: b.log})
 	if err != nil {
-		return err
+		if _, damaged := errors.AsType[*wal.CorruptionError](err); damaged {
+			err = fmt.Errorf("%w; it may alone hold what was acknowledged last: with the directory %s moved away the broker starts without that", err, b.cfg.path(walName))
+		}
+		return fmt.Errorf("broker: %w", err)
 	}
 	b.wal, b.journals = l, newJournals(l, b.cfg.DataDir, b.log)
 	b.log.Debug("write-ahead log is open", slog.Int("journals", len(recovery.Journals)), slog.Int("groups", len(recovery.Entries)))

@@ -46,7 +46,7 @@ type Config struct {
 	IndexEvery   int           // bytes between two entries of the sparse index; 0: 64 KiB
 	Fsync        Fsync         // zero value: FsyncAlways
 	FsyncEvery   time.Duration // for FsyncInterval; 0: 1 s
-	Prefill      bool          // fill segments with zeros ahead of use, in the background: flushes get cheaper, the disk fuller by up to 32 MiB. A log that holds little is not filled ahead.
+	Prefill      bool          // fill segments with zeros ahead of use, in the background: flushes get cheaper, the disk fuller by up to 32 MiB. A log that holds little is not filled ahead, nor one in FsyncManual mode, nor while the journal takes what is appended.
 
 	First       uint64   // offset of the first record ever, for a log that holds nothing yet
 	Incarnation [16]byte // which log this is: a segment that says otherwise is refused with ErrFormat
@@ -144,6 +144,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.FsyncEvery == 0 {
 		c.FsyncEvery = defaultFsyncEvery
+	}
+	if c.Fsync == FsyncManual { // no flush that somebody waits for
+		c.Prefill = false
 	}
 	if c.JournalMax == 0 {
 		c.JournalMax = defaultJournalMax

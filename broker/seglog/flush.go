@@ -84,7 +84,9 @@ func (l *Log) flush(st *flushState, due bool) {
 	if !ok {
 		return
 	}
-	if l.cfg.Fsync == FsyncAlways && l.inJournal.Load() == 0 && !(asked && l.cfg.Journal != nil) {
+	// With a journal, what it commits meanwhile is to be reported: a lone append is the
+	// exception, nobody else is there to wait.
+	if l.cfg.Fsync == FsyncAlways && l.inJournal.Load() == 0 && (!asked || l.cfg.Journal == nil) {
 		l.endSync(t, t.sync())
 		return
 	}

@@ -139,8 +139,10 @@ func TestAloneDeclines(t *testing.T) {
 			synctest.Wait()
 			return took
 		}
-		if try(one) || try(one) {
-			t.Error("a lone journal is taken")
+		for range 2 {
+			if try(one) {
+				t.Error("a lone journal is taken")
+			}
 		}
 		if !try(two) || !try(one) || !try(two) || !try(two) {
 			t.Error("two are not")

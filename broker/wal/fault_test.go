@@ -157,7 +157,7 @@ func TestAnyOperationFails(t *testing.T) {
 					}
 					if err != nil {
 						do(t, mustBe(ErrPoisoned, err))
-						if with != syscall.EIO && op != faultfs.OpDatasync {
+						if !errors.Is(with, syscall.EIO) && op != faultfs.OpDatasync {
 							t.Fatalf("%s: %v", name, err)
 						}
 						break

@@ -119,7 +119,11 @@ func show(es []Entry) (out []string) {
 // Power is lost before every single operation of a random history, and again before
 // those of the recovery: what was acknowledged is there, and nothing is invented.
 func TestPowerLossAtEveryOperation(t *testing.T) {
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if raceEnabled || testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { powerLoss(t, seed) })
 	}
 }
