@@ -29,6 +29,7 @@ type Cluster struct {
 	steward   *steward
 	moves     *moves
 	committed kick          // an entry of the metadata group was committed here
+	asked     atomic.Int64  // when Lacks had the leaders asked last
 	readyTerm atomic.Uint64 // in which this broker, leading, has applied all of its predecessors'
 
 	ctx    context.Context // of everything that runs

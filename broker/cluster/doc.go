@@ -65,5 +65,7 @@
 //	operations.go  what an admin may ask for
 //	status.go      Status
 //	statusof.go    putting a status together
+//	insync.go      whether this broker is up to date
+//	lateness.go    what replicas of a broker lack, said once
 //	notify.go      waking whoever waits
 package cluster
