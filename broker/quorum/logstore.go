@@ -187,6 +187,9 @@ func (s *logStore) write(logs []*raft.Log) (size int, err error) {
 		size += len(l.Data)
 	}
 	from := logs[0].Index
+	if err := s.leap(from); err != nil {
+		return size, err
+	}
 	if last := s.store.Last(); last != 0 && from <= last {
 		if err := s.store.TruncateFrom(from); err != nil {
 			return size, err
@@ -207,6 +210,18 @@ func (s *logStore) write(logs []*raft.Log) (size int, err error) {
 		s.push(mark{term: l.Term, size: uint32(len(l.Data)), typ: l.Type})
 	}
 	return size, nil
+}
+
+// leap removes entries that end before an installed snapshot, if it could not be done as
+// that was installed, or a crash came first: what comes next follows the snapshot, not them.
+func (s *logStore) leap(from uint64) error {
+	s.mu.RLock()
+	last, base := s.last(), s.baseIndex
+	s.mu.RUnlock()
+	if last == 0 || last+1 >= from || last > base {
+		return nil
+	}
+	return s.empty(last)
 }
 
 // bury marks the entries from an index on as gone: raft goes on believing in them

@@ -188,3 +188,36 @@ func TestLogWithAHole(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLogBehindSnapshot: a crash, or a full disk, between an installed snapshot and the
+// emptying of the log leaves entries that end before it. The next ones come all the same.
+func TestLogBehindSnapshot(t *testing.T) {
+	s, _ := testLog(t, 0)
+	if err := store(t, s, 1, 1, 5); err != nil {
+		t.Fatal(err)
+	}
+	s.snapshotAt(50, 2)
+	again, err := openLog(s.g, s.store, 50, 2) // as after a restart
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*logStore{again, s} {
+		s.g.log = s
+		if err := store(t, s, 2, 51, 53); err != nil {
+			t.Fatalf("entries behind the snapshot: %v", err)
+		}
+		wantTerms(t, s, map[uint64]uint64{51: 2, 52: 2, 53: 2})
+		if s.torn() {
+			t.Error("it believes in entries that are gone")
+		}
+		if data, err := s.load(52, 2); err != nil || string(data) != "entry 52 of 2" {
+			t.Errorf("load: %q, %v", data, err)
+		}
+		if first, last := s.store.First(), s.store.Last(); first != 51 || last != 53 {
+			t.Errorf("the store holds %d to %d", first, last)
+		}
+		if err := s.store.TruncateTo(54); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

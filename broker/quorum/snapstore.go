@@ -23,6 +23,8 @@ type snapStore struct {
 	// taken is told of each new newest one.
 	taken func(index, term uint64)
 
+	publishing sync.Mutex // one publish at a time; disk I/O; before mu
+
 	mu       sync.Mutex
 	newest   *raft.SnapshotMeta // nil: none
 	arriving *arriving          // nil: none
@@ -144,7 +146,19 @@ func (s *snapStore) coming() (uint64, []byte) {
 	return s.arriving.meta.Index, s.arriving.manifest
 }
 
+// errOvertaken is for one's own snapshot that took longer than a newer one took to be
+// installed: raft, which is told so, and the log would go back to it.
+var errOvertaken = errors.New("quorum: a newer snapshot is there")
+
 func (s *snapStore) publish(m *raft.SnapshotMeta, manifest []byte) error {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	s.mu.Lock()
+	overtaken := s.newest != nil && s.newest.Index > m.Index
+	s.mu.Unlock()
+	if overtaken {
+		return fmt.Errorf("%w: group %d, up to entry %d", errOvertaken, s.g.id, m.Index)
+	}
 	b, err := encodeSnap(headOf(m), manifest)
 	if err != nil {
 		return fmt.Errorf("quorum: group %d: snapshot: %w", s.g.id, err)
