@@ -9,7 +9,7 @@ func (g *Group) applied(commit uint64) uint64 {
 	from := at
 	for at < commit {
 		m, ok := g.log.at(at + 1)
-		if !ok || m.typ == raft.LogCommand {
+		if !ok || m.term == 0 || m.typ == raft.LogCommand { // term 0: it is gone, whatever it was
 			break
 		}
 		at++

@@ -83,8 +83,9 @@ func appendEntryHead(b []byte, l *raft.Log, size int) []byte {
 	return appendUints(b, l.Index, l.Term, uint64(l.Type), uint64(size))
 }
 
-// minEntryBytes is what an entry takes at least: it bounds how many a body can hold.
-const minEntryBytes = 4
+// maxEntries bounds the entries of one request, whatever it says: each takes memory
+// beyond its bytes here.
+const maxEntries = 4096
 
 func decodeAppend(body []byte, from []byte) (*raft.AppendEntriesRequest, error) {
 	d := decoder{b: body}
@@ -93,7 +94,7 @@ func decodeAppend(body []byte, from []byte) (*raft.AppendEntriesRequest, error) 
 		Term:      d.uint(), PrevLogEntry: d.uint(), PrevLogTerm: d.uint(), LeaderCommitIndex: d.uint(),
 	}
 	n := d.uint()
-	if n > uint64(len(d.b)/minEntryBytes) {
+	if n > maxEntries {
 		return nil, errFrame
 	}
 	entries := make([]raft.Log, n)

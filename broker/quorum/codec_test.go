@@ -3,6 +3,7 @@ package quorum
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
@@ -105,7 +106,7 @@ func FuzzDecode(f *testing.F) {
 		_ = decodeAppended(b, leaderName, &r)
 		_, _ = decodeVote(b, leaderName)
 		_, _, _ = decodeSaid(b)
-		_ = answerBeats(map[uint64]*beat{}, b)
+		(&beats{of: map[uint32]*beat{0: {}, 1: {term: 1}}}).answered(time.Now(), b, nil)
 		_, _, _ = decodeSnap(b)
 		_, _, _, _ = parseTarget(string(b))
 	})

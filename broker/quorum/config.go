@@ -18,7 +18,7 @@ const MaxEntryBytes = 17 << 20
 type Timings struct {
 	Heartbeat time.Duration // without a word from the leader for this long a follower stands for election [500 ms]
 	Election  time.Duration // a candidate without a majority tries again after this [500 ms]
-	Lease     time.Duration // a leader that has not heard a majority for this long steps down [250 ms]
+	Lease     time.Duration // a leader that has not heard a majority for this long steps down [500 ms]
 	Commit    time.Duration // followers of an idle group hear of the last commit after this [1 s]
 }
 
@@ -96,7 +96,7 @@ func (c *NodeConfig) Validate() error {
 func (t *Timings) setDefaults() {
 	def(&t.Heartbeat, 500*time.Millisecond)
 	def(&t.Election, 500*time.Millisecond)
-	def(&t.Lease, 250*time.Millisecond)
+	def(&t.Lease, min(t.Heartbeat, 500*time.Millisecond))
 	def(&t.Commit, time.Second)
 }
 

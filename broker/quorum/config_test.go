@@ -51,7 +51,10 @@ func TestMetrics(t *testing.T) {
 	})
 	away := c.others(c.put("before"))[0]
 	away.stop()
-	leader := c.put("meanwhile", c.others(away)...)
+	var leader *host
+	for range 5 {
+		leader = c.put("meanwhile", c.others(away)...)
+	}
 	for _, h := range c.others(away) {
 		if err := h.group.Snapshot(t.Context()); err != nil {
 			t.Fatal(err)

@@ -53,10 +53,10 @@
 //	applied.go                                      how far the machine is, as others count
 //	logstore.go, compact.go                         raft's log on the write-ahead log; what of it may go
 //	stable.go, bolt.go, filestate.go                term and vote; in bolt's file; in one for tests
-//	transport.go, pipeline.go, announce.go          what a group sends
+//	transport.go, pipeline.go, sendinstall.go, announce.go  what a group sends
 //	progress.go                                     how far it knows its followers to be
 //	link.go, lane.go, beats.go                      the connections to one server; requests on one; heartbeats
-//	serve.go, inbox.go                              what others ask
+//	serve.go, heard.go, inbox.go                    what others ask, and who of them is connected
 //	frame.go, codec.go                              bytes on a connection
 //	hclog.go                                        raft's log
 package quorum

@@ -24,7 +24,7 @@ import (
 const patience = 20 * time.Second
 
 // fast are the timings of tests.
-var fast = Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Millisecond, Lease: 125 * time.Millisecond, Commit: 250 * time.Millisecond}
+var fast = Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Millisecond, Lease: 250 * time.Millisecond, Commit: 250 * time.Millisecond}
 
 // calm is for tests that hold a leader to stay: the machine they run on is slow at times.
 func calm(cfg *NodeConfig) {
@@ -275,6 +275,11 @@ func (c *cluster) settled(hosts ...*host) {
 	if hosts == nil {
 		hosts = c.hosts
 	}
+	defer func() {
+		if c.t.Failed() {
+			c.t.Log(c)
+		}
+	}()
 	until(c.t, "all to have applied the same", func() bool {
 		var want uint64
 		for _, h := range hosts {

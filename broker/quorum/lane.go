@@ -18,9 +18,11 @@ const (
 )
 
 const (
-	// redialAfter is how long a failed dial is not repeated: who calls meanwhile gets its error.
-	redialAfter = 100 * time.Millisecond
-	dialTimeout = 2 * time.Second
+	// A dial that failed is not repeated for a while, which grows from redialAfter to
+	// redialAtMost: who calls meanwhile gets its error.
+	redialAfter  = 100 * time.Millisecond
+	redialAtMost = time.Second
+	dialTimeout  = 2 * time.Second
 )
 
 var (
@@ -28,6 +30,11 @@ var (
 	errTimeout    = errors.New("quorum: peer did not answer in time")
 	errAbsent     = errors.New("quorum: peer does not have the group open")
 )
+
+// absent tells whether nothing but the way to a server failed, or its group is not open yet.
+func absent(err error) bool {
+	return errors.Is(err, errConnection) || errors.Is(err, errTimeout) || errors.Is(err, errAbsent)
+}
 
 // lane is this broker's way to send one kind of requests to a server, over one
 // connection at a time, which is dialed when there is something to send.
@@ -40,6 +47,7 @@ type lane struct {
 	heard   time.Time     // when the last frame came on it
 	dialing chan struct{} // closed when the attempt under way ends; nil: none is
 	failed  time.Time     // when the last attempt did, and why
+	pause   time.Duration // until the next
 	err     error
 	calls   map[uint64]*call
 	lastID  uint64
@@ -58,7 +66,7 @@ func (l *lane) connection(patience time.Duration) (*wire, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil && l.dialing == nil {
-		if l.err != nil && time.Since(l.failed) < redialAfter {
+		if l.err != nil && time.Since(l.failed) < l.pause {
 			return nil, l.err
 		}
 		attempt := make(chan struct{})
@@ -97,8 +105,9 @@ func (l *lane) dial(attempt chan struct{}) {
 	l.dialing = nil
 	if err != nil {
 		l.failed, l.err = time.Now(), err
+		l.pause = min(max(2*l.pause, redialAfter), redialAtMost)
 	} else {
-		l.conn, l.heard, l.err = c, time.Now(), nil
+		l.conn, l.heard, l.err, l.pause = c, time.Now(), nil, 0
 	}
 	l.mu.Unlock()
 	close(attempt)
@@ -130,6 +139,8 @@ func (l *lane) read(c *wire) {
 			}
 		case f.kind == frameOK:
 			k.done(f, nil)
+		case string(f.body) == errAbsent.Error():
+			k.done(frame{}, errAbsent)
 		default:
 			k.done(frame{}, fmt.Errorf("quorum: %s answers: %s", l.link.to, f.body))
 		}

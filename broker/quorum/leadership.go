@@ -96,9 +96,11 @@ func (g *Group) lookAround(now time.Time) {
 		i.calm(g)
 		i.since, i.stagger = contact, g.n.random(t.Heartbeat/4)
 	}
-	limit := t.Heartbeat
+	// Until then raft's own look, at its random moment, decides: a machine that is busy
+	// makes heartbeats late.
+	limit := t.Heartbeat * 3 / 2
 	if s, err := ParseServer(string(leader)); err == nil && g.n.heard.gone(s) {
-		limit = t.Lease
+		limit = max(t.Lease, t.Heartbeat/2)
 	}
 	if now.Sub(contact) < limit+i.stagger || i.lowered || !g.voter() {
 		return
@@ -106,11 +108,14 @@ func (g *Group) lookAround(now time.Time) {
 	// Lowering the timeout has raft look now. It does not stay so: a leader beats by it.
 	i.lowered = true
 	c := g.raft.ReloadableConfig()
-	c.HeartbeatTimeout = min(limit, t.Heartbeat-1)
+	c.HeartbeatTimeout = min(limit, t.impatient())
 	if err := g.raft.ReloadConfig(c); err != nil {
 		g.slg.Debug("raft does not take a lower timeout", "err", err)
 	}
 }
+
+// impatient is a heartbeat timeout that is less than what it was, for raft to notice.
+func (t Timings) impatient() time.Duration { return t.Heartbeat - time.Millisecond }
 
 // calm has raft be as patient as it was.
 func (i *impatience) calm(g *Group) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"felix.dev/felix/broker/peer"
@@ -24,7 +25,7 @@ func newLink(n *Node, to Server) *link {
 	for i := range l.lanes {
 		l.lanes[i] = lane{link: l, kind: laneKind(i), calls: map[uint64]*call{}}
 	}
-	l.beats = beats{link: l, wake: make(chan struct{}, 1)}
+	l.beats = beats{link: l, wake: make(chan struct{}, 1), of: map[uint32]*beat{}}
 	return l
 }
 
@@ -65,10 +66,10 @@ func (n *Node) dialLane(to Server, kind laneKind) (*wire, error) {
 	defer cancel()
 	conn, err := n.dialer.Dial(ctx, to.Node, peer.KindRaft, target(kind, to, n.cfg.Self))
 	if err != nil {
-		return nil, fmt.Errorf("quorum: dial %s: %w", to, err)
+		return nil, fmt.Errorf("%w: dial %s: %w", errConnection, to, err)
 	}
 	c := newWire(conn)
-	if !n.track(conn) {
+	if !n.track(conn, nil) {
 		c.close()
 		return nil, ErrClosed
 	}
@@ -81,19 +82,22 @@ func (n *Node) dialLane(to Server, kind laneKind) (*wire, error) {
 	if err != nil {
 		n.untrack(conn)
 		c.close()
-		return nil, fmt.Errorf("quorum: dial %s: %w", to, err)
+		return nil, fmt.Errorf("%w: dial %s: %w", errConnection, to, err)
 	}
 	return c, nil
 }
 
-// track has Close end a connection.
-func (n *Node) track(c net.Conn) bool {
+// track has Close end a connection, and wait for its reader if there is something to wait with.
+func (n *Node) track(c net.Conn, wait *sync.WaitGroup) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return false
 	}
 	n.conns[c] = struct{}{}
+	if wait != nil {
+		wait.Add(1)
+	}
 	return true
 }
 

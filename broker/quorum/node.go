@@ -24,6 +24,7 @@ type Node struct {
 	// entriesOf opens a group's log.
 	entriesOf func(key string) (entries, error)
 
+	began  time.Time
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	heard  heard
@@ -75,8 +76,8 @@ func NewNode(cfg NodeConfig) (*Node, error) {
 func newNode(cfg NodeConfig, d dialer, entriesOf func(string) (entries, error)) *Node {
 	cfg.setDefaults()
 	n := &Node{
-		cfg: cfg, self: cfg.Self.String(), dialer: d, entriesOf: entriesOf,
-		heard:  heard{open: map[Server]int{}, lost: map[Server]time.Time{}},
+		cfg: cfg, self: cfg.Self.String(), dialer: d, entriesOf: entriesOf, began: time.Now(),
+		heard:  heard{open: map[heardOn]*inbound{}, lost: map[Server]time.Time{}},
 		groups: map[uint32]*Group{}, links: map[Server]*link{}, conns: map[net.Conn]struct{}{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -131,14 +132,7 @@ func (n *Node) list() []*Group {
 // tick looks after all groups: what hangs, whose leader is silent, which proposals are
 // late, and who has grown enough for a snapshot.
 func (n *Node) tick() {
-	ticker := time.NewTicker(max(n.cfg.Timings.Heartbeat/8, 25*time.Millisecond))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-n.ctx.Done():
-			return
-		}
+	for n.untilTick() {
 		now := time.Now()
 		for _, g := range n.list() {
 			g.watch.check(now)

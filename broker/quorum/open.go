@@ -166,7 +166,8 @@ func (g *Group) startRaft() (err error) {
 	t := g.n.cfg.Timings
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(g.n.self)
-	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout, c.CommitTimeout = t.Heartbeat, t.Election, t.Lease, t.Commit
+	c.HeartbeatTimeout, c.ElectionTimeout, c.CommitTimeout = t.Heartbeat, t.Election, t.Commit
+	c.LeaderLeaseTimeout = min(t.Lease, t.impatient())
 	c.MaxAppendEntries, c.BatchApplyCh = maxAppend, true
 	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = never, math.MaxUint64, 1 // see logStore.compact
 	c.ShutdownOnRemove = false

@@ -22,6 +22,7 @@ func (t *transport) AppendEntriesPipeline(id raft.ServerID, addr raft.ServerAddr
 		flying: make(chan *appended, pipelineDepth),
 		landed: make(chan raft.AppendFuture),
 		closed: make(chan struct{}),
+		broken: make(chan struct{}),
 	}
 	if !t.g.run(p.loop) {
 		return nil, ErrClosed
@@ -37,6 +38,7 @@ type pipeline struct {
 	flying chan *appended
 	landed chan raft.AppendFuture
 	closed chan struct{}
+	broken chan struct{} // closed when raft has got an answer after which it takes no more
 	once   sync.Once
 }
 
@@ -67,6 +69,7 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 	select {
 	case p.flying <- a:
 		return a, nil
+	case <-p.broken:
 	case <-p.closed:
 	case <-p.t.g.closing:
 	}
@@ -83,7 +86,10 @@ func (p *pipeline) Close() error {
 	return nil
 }
 
+// loop waits for one answer after the other. After one that is no success raft
+// listens no more, but may yet send: it must not wait then for room that nobody makes.
 func (p *pipeline) loop() {
+	defer close(p.broken)
 	for {
 		var a *appended
 		select {
@@ -100,6 +106,9 @@ func (p *pipeline) loop() {
 		case <-p.closed:
 			return
 		case <-p.t.g.closing:
+			return
+		}
+		if a.err != nil || !a.resp.Success {
 			return
 		}
 	}

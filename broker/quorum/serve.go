@@ -30,12 +30,11 @@ func (n *Node) accept(ctx context.Context, conn net.Conn, node, target string) {
 	defer func() { _ = conn.Close() }() // it is read to its end, or useless
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	if !n.track(conn) {
+	if !n.track(conn, &n.serving) {
 		return
 	}
-	defer n.untrack(conn)
-	n.serving.Add(1)
 	defer n.serving.Done()
+	defer n.untrack(conn)
 
 	kind, to, instance, err := parseTarget(target)
 	from := Server{Node: node, Instance: instance}
@@ -51,10 +50,8 @@ func (n *Node) accept(ctx context.Context, conn net.Conn, node, target string) {
 	if err := c.write(frameHello, 0, 0, refusal); err != nil || refusal != nil {
 		return
 	}
-	if kind == laneControl {
-		n.heard.opened(from)
-		defer n.heard.closed(from)
-	}
+	n.heard.opened(from, kind, c)
+	defer n.heard.closed(from, kind, c)
 	for {
 		f, err := c.read()
 		if err != nil {
@@ -80,6 +77,9 @@ func (c *inbound) answer(f frame, kind frameKind, body []byte) {
 	}
 }
 
+// maxBeats bounds the groups of one frame of heartbeats.
+const maxBeats = 4096
+
 // heartbeats answers a frame of them. Those that change nothing are answered here; one
 // that brings a new term has raft write it to disk, so it gets a goroutine, and not for
 // long the patience of the others.
@@ -87,18 +87,18 @@ func (n *Node) heartbeats(c *inbound, f frame) {
 	d := decoder{b: f.body}
 	answer := make([]byte, 0, 2*len(f.body))
 	var slow []slowBeat
-	for len(d.b) > 0 {
+	for beats := 0; len(d.b) > 0; beats++ {
 		id, term := d.uint(), d.uint()
-		if d.bad || id > maxGroup {
+		if d.bad || id > maxGroup || beats > maxBeats {
 			c.close()
 			return
 		}
 		g := n.Group(uint32(id))
 		switch {
 		case g == nil:
-			answer = appendUints(answer, id, 0, 0, flagAbsent)
+			answer = appendUints(answer, id, term, 0, 0, flagAbsent)
 		case g.raft.State() == raft.Follower && g.raft.CurrentTerm() == term:
-			answer = appendBeat(answer, id, g.heartbeat(c, term))
+			answer = appendBeat(answer, id, term, g.heartbeat(c, term))
 		default:
 			slow = append(slow, slowBeat{g: g, term: term})
 		}
@@ -150,16 +150,17 @@ func (n *Node) slowBeats(c *inbound, answer []byte, slow []slowBeat) []byte {
 	mu.Lock()
 	defer mu.Unlock()
 	for i, s := range slow {
-		answer = appendBeat(answer, uint64(s.g.id), said[i])
+		answer = appendBeat(answer, uint64(s.g.id), s.term, said[i])
 	}
 	return answer
 }
 
-func appendBeat(b []byte, group uint64, r *raft.AppendEntriesResponse) []byte {
+// appendBeat encodes an answer: the group, the term of the question, and raft's word.
+func appendBeat(b []byte, group, asked uint64, r *raft.AppendEntriesResponse) []byte {
 	if r == nil {
-		return appendUints(b, group, 0, 0, flagLater)
+		return appendUints(b, group, asked, 0, 0, flagLater)
 	}
-	return appendUints(b, group, r.Term, r.LastLog, bit(r.Success, flagSuccess)|bit(r.NoRetryBackoff, flagNoBackoff))
+	return appendUints(b, group, asked, r.Term, r.LastLog, bit(r.Success, flagSuccess)|bit(r.NoRetryBackoff, flagNoBackoff))
 }
 
 // heartbeat gives raft a leader's heartbeat and returns what it says, nil if nothing.
@@ -177,35 +178,4 @@ func (g *Group) heartbeat(c *inbound, term uint64) *raft.AppendEntriesResponse {
 	default: // it is shutting down
 	}
 	return nil
-}
-
-// heard knows which servers have a control connection to this one open. A leader whose
-// last one ends is dead, or about to come back: its followers need not wait long for it.
-type heard struct {
-	mu   sync.Mutex
-	open map[Server]int
-	lost map[Server]time.Time
-}
-
-func (h *heard) opened(s Server) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.open[s]++
-	delete(h.lost, s)
-}
-
-func (h *heard) closed(s Server) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.open[s]--; h.open[s] == 0 {
-		delete(h.open, s)
-		h.lost[s] = time.Now()
-	}
-}
-
-// gone tells whether the server had a connection open and has none any more.
-func (h *heard) gone(s Server) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.lost[s].IsZero()
 }

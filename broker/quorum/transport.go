@@ -2,8 +2,7 @@ package quorum
 
 import (
 	"errors"
-	"fmt"
-	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +18,6 @@ const (
 	requestBytes = 1 << 20
 	// appendTimeout bounds the wait for a follower's disk. Others do not wait with it.
 	appendTimeout = 10 * time.Second
-	// installSilence is how long an install may go on without a word of progress.
-	installSilence = 15 * time.Second
 )
 
 // transport is one group's raft.Transport over the node's links.
@@ -96,7 +93,7 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		return err
 	}
 	if args.PrevLogEntry == 0 && args.PrevLogTerm == 0 && len(args.Entries) == 0 && args.LeaderCommitIndex == 0 {
-		a := l.beats.send(t.g.id, args.Term, t.g.closing)
+		a := l.beats.send(t.g.id, args.Term, t, t.g.closing)
 		if a.err == nil {
 			*resp = raft.AppendEntriesResponse{
 				RPCHeader: header(l.name), Term: a.term, LastLog: a.last,
@@ -105,17 +102,49 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		}
 		return a.err
 	}
-	sent, err := t.sendEntries(l, id, args)
-	if err != nil {
-		return err
+	return t.insist(l, id, args.Term, func() error {
+		sent, err := t.sendEntries(l, id, args)
+		if err != nil {
+			return err
+		}
+		return t.await(sent, resp)
+	})
+}
+
+// insist repeats a request until the follower answers it, whatever it says, for as long
+// as this server leads and the follower belongs: raft itself waits longer after each
+// failure, up to ten seconds, also when the follower has been back for nine (B80).
+func (t *transport) insist(l *link, id raft.ServerID, term uint64, ask func() error) error {
+	for {
+		err := ask()
+		if err == nil || !absent(err) || !t.leads(term) || !t.belongs(id) {
+			return err
+		}
+		timer := time.NewTimer(retryAfter)
+		select {
+		case <-timer.C:
+		case <-t.g.closing:
+			timer.Stop()
+			return err
+		}
 	}
-	return t.await(sent, resp)
+}
+
+// leads tells whether this server leads in a term, and may say so.
+func (t *transport) leads(term uint64) bool {
+	return t.g.raft.State() == raft.Leader && t.g.raft.CurrentTerm() == term && !t.g.muted()
+}
+
+// belongs tells whether a server is a member.
+func (t *transport) belongs(id raft.ServerID) bool {
+	return slices.ContainsFunc(t.g.raft.GetConfiguration().Configuration().Servers, func(s raft.Server) bool { return s.ID == id })
 }
 
 // entriesSent is a request with entries on its way.
 type entriesSent struct {
 	answer chan entriesAnswer // has room for the one that comes, or never comes
 	cancel func()
+	lane   *lane
 }
 
 type entriesAnswer struct {
@@ -143,11 +172,12 @@ func (t *transport) sendEntries(l *link, id raft.ServerID, args *raft.AppendEntr
 		}
 		answer <- entriesAnswer{said: said, err: err}
 	}}, parts...)
-	return entriesSent{answer: answer, cancel: cancel}, err
+	return entriesSent{answer: answer, cancel: cancel, lane: &l.lanes[laneData]}, err
 }
 
 // await waits for the answer, not longer than it may take, and gives it to resp.
 func (t *transport) await(sent entriesSent, resp *raft.AppendEntriesResponse) error {
+	began := time.Now()
 	timer := time.NewTimer(appendTimeout)
 	defer timer.Stop()
 	select {
@@ -161,6 +191,7 @@ func (t *transport) await(sent entriesSent, resp *raft.AppendEntriesResponse) er
 		return ErrClosed
 	case <-timer.C:
 		sent.cancel()
+		sent.lane.suspect(began)
 		return errTimeout
 	}
 }
@@ -236,65 +267,4 @@ func (t *transport) TimeoutNow(_ raft.ServerID, addr raft.ServerAddress, _ *raft
 		resp.RPCHeader = header(l.name)
 	}
 	return err
-}
-
-// InstallSnapshot sends a manifest and waits for as long as the follower makes progress:
-// it fetches what it lacks meanwhile. The entries after the snapshot are kept for it.
-func (t *transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, manifest io.Reader) error {
-	l, err := t.link(addr)
-	if err != nil {
-		return err
-	}
-	data, err := io.ReadAll(io.LimitReader(manifest, maxManifestBytes+1))
-	if err != nil {
-		return err
-	}
-	if int64(len(data)) != args.Size {
-		return fmt.Errorf("quorum: snapshot has %d bytes, not %d", len(data), args.Size)
-	}
-	t.g.log.hold(string(id), args.LastLogIndex)
-	defer t.g.log.letGo(string(id))
-
-	done := make(chan error, 1)
-	alive := make(chan struct{}, 1)
-	var said raft.InstallSnapshotResponse
-	cancel, err := l.lanes[laneData].start(t.g.n.cfg.Timings.Heartbeat, frameInstall, t.g.id, &call{
-		done: func(f frame, err error) {
-			if err == nil {
-				said.Term, said.Success, err = decodeSaid(f.body)
-			}
-			done <- err
-		},
-		progress: func() {
-			select {
-			case alive <- struct{}{}:
-			default: // it is known
-			}
-		},
-	}, encodeInstall(args), data)
-	if err != nil {
-		return err
-	}
-	silent := time.NewTimer(installSilence)
-	defer silent.Stop()
-	for {
-		select {
-		case err := <-done:
-			if err == nil {
-				said.RPCHeader = header(l.name)
-				*resp = said
-				t.progress.matched(id, args.Term, args.LastLogIndex)
-			}
-			return err
-		case <-alive:
-			t.g.log.hold(string(id), args.LastLogIndex)
-			silent.Reset(installSilence)
-		case <-silent.C:
-			cancel()
-			return errTimeout
-		case <-t.g.closing:
-			cancel()
-			return ErrClosed
-		}
-	}
 }
