@@ -21,6 +21,15 @@ const (
 // others a changed; nil if it was interrupted. It returns when the entry is applied: as
 // long as storage refuses it is tried again, which the quorum group sees.
 func (g *Group) Apply(index, term uint64, data []byte) any {
+	g.begun.Store(index)
+	result := g.apply(index, term, data)
+	if g.ctx.Err() == nil {
+		g.applied.Store(index)
+	}
+	return result
+}
+
+func (g *Group) apply(index, term uint64, data []byte) any {
 	if g.ctx.Err() != nil {
 		return nil
 	}

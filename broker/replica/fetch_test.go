@@ -333,3 +333,49 @@ func TestCatchingUpOverDamage(t *testing.T) {
 	}
 	b.nodes[2].pause(false)
 }
+
+// A broker that does not have a shard yet, because it has just begun again, is not taken
+// for one that has dropped it: who catches up would begin the shard anew without its
+// records. One that has dropped it is.
+func TestCatchingUpFromOneThatBegins(t *testing.T) {
+	b := newBed(t, 3, nil)
+	a, f := b.lead(0), b.nodes[2]
+	f.pause(true)
+	key, dropped := b.openShard(a, 0, Opening{}), b.openShard(a, 1, Opening{})
+	a.must(key, "one", "two")
+	a.must(dropped, "gone")
+	a.snapshot()
+	if err := a.g.Drop(t.Context(), dropped); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(a, b.nodes[1])
+
+	begun, err := New(a.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := a.fetches
+	b.mu.Lock()
+	a.fetches = NewFetches()
+	a.fetches.Add(begun)
+	b.mu.Unlock()
+	if err := f.install(a); err != nil {
+		t.Logf("not from that one alone: %v", err)
+	}
+	b.mu.Lock()
+	a.fetches = was
+	b.mu.Unlock()
+	if err := f.install(a); err != nil {
+		t.Fatal(err)
+	}
+	f.pause(false)
+	c := b.lead(2)
+	c.must(key, "three")
+	b.same(key)
+	if got := c.events(key, 0); len(got) != 3 {
+		t.Errorf("the new leader has %q", got)
+	}
+	if _, ok := c.g.Shard(dropped); ok {
+		t.Error("the dropped shard is back")
+	}
+}

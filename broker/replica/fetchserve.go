@@ -85,9 +85,10 @@ func (f *Fetches) read(q *request, out, frames []byte) (_, _ []byte) {
 	if g == nil {
 		return (&page{status: statusNoGroup}).append(out), frames
 	}
+	applied := g.appliedUpTo() // before it is looked for: one that is missing was dropped by then
 	s := g.find(q.key)
 	if s == nil {
-		return (&page{status: statusNoShard}).append(out), frames
+		return (&page{status: statusNoShard, next: applied}).append(out), frames
 	}
 	p := page{status: statusOK, oldest: s.Oldest(), next: min(s.Mark(), s.log.Next())}
 	switch {

@@ -29,7 +29,7 @@ const (
 
 	statusOK         = 0
 	statusNoGroup    = 1 // ask another broker
-	statusNoShard    = 2
+	statusNoShard    = 2 // next is how many entries are applied there
 	statusTooOld     = 3 // the oldest that there is is in the response
 	statusUnreadable = 4 // ask another broker
 )

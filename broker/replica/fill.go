@@ -29,9 +29,9 @@ type filling struct {
 	oldest  uint64 // below it nothing is needed
 	rebuild bool   // what the log holds is not to be trusted
 	peers   []string
-	// trusted has applied all that is asked for: a shard that it does not have was dropped
-	// since. Empty: nobody is.
-	trusted string
+	// applied is an entry that the shard was there after. Who is as far and does not have it
+	// has dropped it since; who is not may not have it yet. 0: as far as this broker is.
+	applied uint64
 
 	bytes  int64
 	resets int
@@ -40,6 +40,9 @@ type filling struct {
 
 // run asks one broker after another. What it has fetched stays if it fails.
 func (f *filling) run(ctx context.Context) error {
+	if f.applied == 0 {
+		f.applied = f.s.g.begun.Load()
+	}
 	if err := f.prepare(); err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func (f *filling) from(ctx context.Context, node string) error {
 			return context.Cause(ctx)
 		}
 		before, anew := f.s.log.Next(), f.resets
-		if err := f.step(ctx, c, node); err != nil {
+		if err := f.step(ctx, c); err != nil {
 			return err
 		}
 		if f.s.log.Next() == before && f.resets == anew && !f.done() {
@@ -115,7 +118,7 @@ func (f *filling) from(ctx context.Context, node string) error {
 }
 
 // step asks for one page and appends it.
-func (f *filling) step(ctx context.Context, c net.Conn, node string) error {
+func (f *filling) step(ctx context.Context, c net.Conn) error {
 	log := f.s.log
 	at := max(log.Next(), f.oldest)
 	if f.rebuild {
@@ -138,7 +141,7 @@ func (f *filling) step(ctx context.Context, c net.Conn, node string) error {
 	}
 	switch p.status {
 	case statusNoShard:
-		if node != f.trusted {
+		if f.applied == 0 || p.next < f.applied {
 			return errNoRecords
 		}
 		return f.reset(f.upTo) // an entry to come removes it

@@ -27,6 +27,9 @@ type Group struct {
 	nextSlot uint32 // the applying goroutine's
 	serving  atomic.Bool
 
+	// Entries up to applied are in the shards, those up to begun may be. 0: it is not known.
+	begun, applied atomic.Uint64
+
 	stuck   atomic.Pointer[stuck]
 	touched []*shard // scratch of Apply
 
@@ -88,6 +91,15 @@ func (g *Group) find(key ShardKey) *shard {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.byKey[key]
+}
+
+// appliedUpTo is how far the shards are at least. 0: nobody knows.
+func (g *Group) appliedUpTo() uint64 {
+	at := g.applied.Load()
+	if g.started.Load() { // and what is not applied here after a restart was before
+		at = max(at, g.State().Applied)
+	}
+	return at
 }
 
 // all are the shards by slot.

@@ -45,14 +45,19 @@ func (k *node) run(g *Group) {
 		k.applying.Lock()
 		b.mu.Lock()
 		at := k.applied
+		if at >= len(b.entries) { // a snapshot was installed meanwhile
+			b.mu.Unlock()
+			k.applying.Unlock()
+			continue
+		}
 		e := b.entries[at]
 		b.mu.Unlock()
 		got := g.Apply(uint64(at+1), e.term, e.data)
-		k.applying.Unlock()
 		b.mu.Lock()
 		if g.ctx.Err() == nil {
 			k.applied = at + 1
 		}
+		k.applying.Unlock()
 		if done := b.entries[at].done; e.by == k && done != nil {
 			b.entries[at].done = nil
 			done.result = got

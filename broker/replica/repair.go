@@ -85,6 +85,9 @@ func (s *shard) repair(ctx context.Context) error {
 	if err := f.run(ctx); err != nil {
 		return err
 	}
+	if err := s.sync(s.Mark()); err != nil { // a manifest may say that they are on disk
+		return err
+	}
 	s.trouble.Store(nil)
 	s.Repaired()
 	s.g.cfg.Log.Info("a shard is whole again", "shard", s.key)

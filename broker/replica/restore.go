@@ -75,7 +75,7 @@ func (g *Group) Restore(index uint64, b []byte, from quorum.Server) error {
 			}
 		}
 		if err == nil {
-			err = s.install(g.ctx, &e.state, from.Node)
+			err = s.install(g.ctx, &e.state, index, from.Node)
 		}
 		if err != nil {
 			for _, s := range fresh { // nobody has seen them
@@ -85,19 +85,21 @@ func (g *Group) Restore(index uint64, b []byte, from quorum.Server) error {
 		}
 		shards[i] = s
 	}
+	g.begun.Store(index)
 	if err := g.adopt(m, shards); err != nil {
 		return err
 	}
+	g.applied.Store(index)
 	g.cfg.Log.Info("caught up from another broker", "from", from.Node, "entry", index, "took", time.Since(began).Truncate(time.Millisecond))
 	return nil
 }
 
-// install brings the log to where the state is.
-func (s *shard) install(ctx context.Context, st *stream.ReplicaState, from string) error {
+// install brings the log to where the state is, which is that of an entry.
+func (s *shard) install(ctx context.Context, st *stream.ReplicaState, index uint64, from string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	peers := append([]string{from}, s.g.cfg.Peers()...) // the others in case it cannot read its own
-	f := filling{s: s, upTo: st.Next, oldest: st.Oldest, peers: peers, trusted: from}
+	f := filling{s: s, upTo: st.Next, oldest: st.Oldest, peers: peers, applied: index}
 	if err := f.run(ctx); err != nil {
 		return err
 	}
