@@ -372,7 +372,7 @@ func TestCatchingUpFromOneThatBegins(t *testing.T) {
 	c := b.lead(2)
 	c.must(key, "three")
 	b.same(key)
-	if got := c.events(key, 0); len(got) != 3 {
+	if got := c.events(key, 0); len(got) != 4 || got[0] != "0 one" {
 		t.Errorf("the new leader has %q", got)
 	}
 	if _, ok := c.g.Shard(dropped); ok {
