@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -160,5 +162,34 @@ func TestRollingRestart(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+// B79: a raft file that is damaged is said, and ends the broker; rebuilt from the
+// others it is whole again.
+func TestDamagedRaftFiles(t *testing.T) {
+	w := newTown(t)
+	all := w.found(3)
+	for _, group := range []string{"g0", "g1"} {
+		all[2].stop()
+		file := filepath.Join(all[2].dir, "groups", group, "stable.bolt")
+		if err := os.WriteFile(file, []byte("this is no bolt file, and never was"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := all[2].start(patience)
+		if err == nil {
+			select {
+			case <-all[2].cluster.Done():
+				err = all[2].cluster.Err()
+			case <-time.After(patience):
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: got %v", group, err)
+		}
+		all[2].stop()
+		all[2].wipe()
+		all[2].must(joins(all[0]))
+		w.whole(all...)
 	}
 }

@@ -8,10 +8,14 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"felix.dev/felix/broker/catalog"
 	"felix.dev/felix/broker/quorum"
 )
+
+// maxPause bounds how long something waits that has failed often.
+const maxPause = 10 * time.Second
 
 // replicas are the groups that this broker holds. It opens and closes them as the
 // catalog says; each open one has a goroutine that brings its members where they
@@ -135,21 +139,23 @@ func (r *replicas) stop(ctx context.Context) error {
 // follow opens and closes replicas as the catalog changes. What does not work is
 // tried again.
 func (r *replicas) follow(ctx context.Context) {
+	failures := 0
 	for {
 		changed := r.c.Changed()
 		err := r.match(ctx)
 		if err != nil && ctx.Err() == nil {
 			r.c.cfg.Log.Error("replicas are not as the catalog has them; trying again", "error", err)
 		}
-		if err != nil {
-			if r.c.pause(ctx) != nil {
-				return
-			}
-			continue
+		var retry <-chan time.Time
+		if failures++; err == nil {
+			failures = 0
+		} else {
+			retry = time.After(jittered(min(r.c.cfg.Timings.Retry*time.Duration(failures), maxPause))) // collected if something comes first
 		}
 		select {
 		case <-changed:
 		case <-r.wake:
+		case <-retry:
 		case <-ctx.Done():
 			return
 		}
@@ -204,6 +210,10 @@ func (r *replicas) openGroup(ctx context.Context, g *catalog.Group) error {
 	}
 	group, err := c.cfg.Node.Open(ctx, g.ID, cfg)
 	if err != nil {
+		if damaged, ok := errors.AsType[*quorum.DamagedError](err); ok {
+			// B79: it will not mend by itself, and a broker that is half there misleads everybody.
+			c.fail(refuse(CodeDamaged, "%v: to have this broker rebuilt from the others, start it with an empty data directory", damaged))
+		}
 		if c.cfg.Stopped != nil {
 			err = errors.Join(err, c.cfg.Stopped(ctx, g.ID, false))
 		}
