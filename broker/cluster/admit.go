@@ -158,7 +158,7 @@ func describeMinority(st *catalog.State, self string, words map[string]word) str
 			continue
 		}
 		voters++
-		if w := words[m.Node]; m.Node != self && (w.failed != "" || w.at.IsZero()) {
+		if w := words[m.Node]; m.Node != self && (w.failed != "" || w.at.IsZero() || w.report.Instance != m.Instance) {
 			missing = append(missing, m.Node)
 		}
 	}

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"errors"
+	"fmt"
+
 	"felix.dev/felix/broker/quorum"
 )
 
@@ -19,7 +22,7 @@ func (c *Cluster) report() report {
 			g.Leader = st.Leader.Node
 		}
 		if st.Stuck != nil {
-			g.Stuck = st.Stuck.Error()
+			g.Stuck = stuckText(st.Stuck)
 		}
 		if next := r.next.Load(); next != nil && st.Leading {
 			g.Next = *next
@@ -30,6 +33,15 @@ func (c *Cluster) report() report {
 		out.Groups = append(out.Groups, g)
 	}
 	return out
+}
+
+// stuckText leaves out which group it is, and since when it is tried in vain: groups that
+// are stuck for one reason say the same.
+func stuckText(err error) string {
+	if e, ok := errors.AsType[*quorum.StuckError](err); ok && e.Err != nil {
+		return fmt.Sprintf("its %s fails: %v", e.What, e.Err)
+	}
+	return err.Error()
 }
 
 func memberReports(g *quorum.Group, self quorum.Server) []memberReport {

@@ -94,14 +94,16 @@ func judge(b *BrokerStatus, groups []GroupStatus) {
 	}
 	self := serverOf(b.Broker)
 	var toCome, minority []uint32
+	var late lateness
 	for i := range groups {
 		g := &groups[i]
 		meta := g.ID == catalog.MetadataGroup
-		voters, caught := 0, 0
+		voters, caught, led := 0, 0, false
 		var own *MemberStatus
 		for k := range g.Members {
 			m := &g.Members[k]
 			is := quorum.Server{Node: m.Node, Instance: m.Instance} == self
+			led = led || m.CaughtUp // as a leader always is with itself
 			if is {
 				own = m
 			}
@@ -125,12 +127,15 @@ func judge(b *BrokerStatus, groups []GroupStatus) {
 		if g.Leader == b.NodeID && !meta {
 			b.Holds.Leads++
 		}
-		if b.Up && (!own.CaughtUp || own.State != "") {
-			b.lacks("its replica of group %d is behind or stuck: %s", g.ID, lagText(own))
+		if b.Up {
+			late.add(g.ID, own, led)
 		}
 		if need := voters/2 + 1; own.Voter && caught < need {
 			minority = append(minority, g.ID)
 		}
+	}
+	for _, why := range late.reasons() {
+		b.lacks("%s", why)
 	}
 	if len(toCome) > 0 {
 		b.lacks("it is still to become a voter of %s", groupsText(toCome))
@@ -146,14 +151,6 @@ func groupsText(ids []uint32) string {
 		return fmt.Sprintf("group %d", ids[0])
 	}
 	return "groups " + strings.Trim(fmt.Sprint(ids), "[]")
-}
-
-func lagText(m *MemberStatus) string {
-	text := fmt.Sprintf("%d entries to go", m.Lag)
-	if m.State != "" {
-		text += ", " + m.State
-	}
-	return text
 }
 
 func (b *BrokerStatus) lacks(format string, args ...any) {

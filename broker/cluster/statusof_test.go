@@ -94,7 +94,7 @@ func TestStatusSaysWhoMayStop(t *testing.T) {
 			m.CaughtUp, m.Lag = false, 500
 		}, []string{
 			"a up=true sync=true stop=false " + leads + " without it there would be no majority of group 1",
-			"b up=true sync=false stop=true " + one + " its replica of group 1 is behind or stuck: 500 entries to go",
+			"b up=true sync=false stop=true " + one + " its replica of group 1 is behind: 500 entries to go",
 			"c up=true sync=true stop=false " + one + " without it there would be no majority of group 1",
 		}},
 		{"one is away", func(_ *testing.T, s *scene) {
@@ -106,8 +106,17 @@ func TestStatusSaysWhoMayStop(t *testing.T) {
 		}},
 		{"B82: one is stuck", func(_ *testing.T, s *scene) { s.words["b"].report.Groups[1].Stuck = "no space left on device" }, []string{
 			"a up=true sync=true stop=false " + leads + " without it there would be no majority of group 1",
-			"b up=true sync=false stop=true " + one + " its replica of group 1 is behind or stuck: 0 entries to go, no space left on device",
+			"b up=true sync=false stop=true " + one + " its replica of group 1: no space left on device",
 			"c up=true sync=true stop=false " + one + " without it there would be no majority of group 1",
+		}},
+		{"B82: all of its replicas are stuck for one reason", func(_ *testing.T, s *scene) {
+			for i := range s.words["b"].report.Groups {
+				s.words["b"].report.Groups[i].Stuck = "no space left on device"
+			}
+		}, []string{
+			"a up=true sync=true stop=false " + leads + " without it there would be no majority of groups 0 1",
+			"b up=true sync=false stop=true " + one + " its replicas of groups 0 1: no space left on device",
+			"c up=true sync=true stop=false " + one + " without it there would be no majority of groups 0 1",
 		}},
 		{"B87: one was wiped and is nowhere yet", func(t *testing.T, s *scene) {
 			s.do(t, catalog.RegisterBroker{Broker: catalog.Broker{NodeID: "c", Instance: "2", Peer: "c:1"}, Replaces: "1"})
@@ -118,9 +127,9 @@ func TestStatusSaysWhoMayStop(t *testing.T) {
 			"c up=true sync=false stop=true {Replicas:0 Leads:0 Shards:0 Voter:false} it is still to become a voter of groups 0 1",
 		}},
 		{"nobody leads", func(_ *testing.T, s *scene) { s.words["a"].report.Groups[1].Leading = false }, []string{
-			"a up=true sync=false stop=false " + leads + " its replica of group 1 is behind or stuck: 0 entries to go; without it there would be no majority of group 1",
-			"b up=true sync=false stop=false " + one + " its replica of group 1 is behind or stuck: 0 entries to go; without it there would be no majority of group 1",
-			"c up=true sync=false stop=false " + one + " its replica of group 1 is behind or stuck: 0 entries to go; without it there would be no majority of group 1",
+			"a up=true sync=false stop=false " + leads + " nobody is known to lead group 1; without it there would be no majority of group 1",
+			"b up=true sync=false stop=false " + one + " nobody is known to lead group 1; without it there would be no majority of group 1",
+			"c up=true sync=false stop=false " + one + " nobody is known to lead group 1; without it there would be no majority of group 1",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -162,5 +171,10 @@ func TestMinorityIsDescribed(t *testing.T) {
 	const want = "the metadata group has no majority as seen from broker a: 1 of its 3 voters are there and 2 are needed, missing: b, c"
 	if got := describeMinority(s.st, "a", s.words); got != want {
 		t.Errorf("got %q", got)
+	}
+	// B87: who answers under that name was wiped, and has no vote.
+	s.words["c"] = word{report: report{Node: "c", Instance: "2"}, at: noon}
+	if got := describeMinority(s.st, "a", s.words); got != want {
+		t.Errorf("with another c: got %q", got)
 	}
 }

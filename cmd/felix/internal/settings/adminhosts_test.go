@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -76,5 +77,49 @@ func TestAdminOfNobody(t *testing.T) {
 	cancel()
 	if _, err = c.Readiness(ctx); err == nil || strings.Contains(err.Error(), a) && strings.Contains(err.Error(), b) {
 		t.Errorf("after the end of the context: got %v", err)
+	}
+}
+
+// A broker that takes connections and does not answer is passed over for a question, and not for a change.
+func TestAdminOfABrokerThatHangs(t *testing.T) {
+	hangs, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	var got []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Method)
+		_, _ = io.WriteString(w, "answer")
+	}))
+	defer srv.Close()
+	a, err := newAnyBroker(&http.Transport{}, []string{"http://" + hangs.Addr().String(), srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.CloseIdleConnections()
+	a.patience = 50 * time.Millisecond
+	c := &http.Client{Transport: a}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	change, err := http.NewRequestWithContext(ctx, http.MethodPost, a.brokers[0].String(), strings.NewReader("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := c.Do(change); err == nil {
+		_ = answer.Body.Close()
+		t.Error("a change was sent to two brokers")
+	}
+	answer, err := c.Get(a.brokers[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); err != nil || string(body) != "answer" {
+		t.Errorf("got %q, %v", body, err)
+	}
+	if diff := cmp.Diff([]string{http.MethodGet}, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
