@@ -30,6 +30,7 @@ func TestValidate(t *testing.T) {
 
 // TestMetrics: each is told.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	told := map[string]bool{}
 	say := func(what string) {
@@ -79,6 +80,7 @@ func TestMetrics(t *testing.T) {
 
 // TestNodeClosesWhileStuck: not for ever.
 func TestNodeClosesWhileStuck(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, quickToWorry)
 	leader := c.put("before")
 	_, release := leader.disk.Hold(faultfs.OpDatasync, inWAL)

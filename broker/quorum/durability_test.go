@@ -13,6 +13,7 @@ import (
 
 // TestPowerCutOfAll: what was acknowledged survives all brokers losing power at once. // B48
 func TestPowerCutOfAll(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []faultfs.Policy{faultfs.Drop, faultfs.Random} {
 		c := newCluster(t, 3, func(cfg *NodeConfig) { cfg.SnapshotEntries, cfg.TrailingBytes = 20, 1 })
 		var acked []string
@@ -43,6 +44,7 @@ func TestPowerCutOfAll(t *testing.T) {
 // TestDamageAtOpen: state that cannot be trusted is refused with one clear error, and
 // nothing is changed. // B79
 func TestDamageAtOpen(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.put("before")
 	c.settled()
@@ -110,6 +112,7 @@ func flip(fs *faultfs.FS, name string) error {
 
 // TestRemove: nothing of a group is left, also when a crash comes between.
 func TestRemove(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.put("before")
 	h := c.others(c.leader())[0]
@@ -139,6 +142,7 @@ func TestRemove(t *testing.T) {
 
 // TestPressure: an idle group lets go of what it holds when the write-ahead log is full.
 func TestPressure(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, func(cfg *NodeConfig) { cfg.TrailingBytes = 1 << 30 })
 	for i := range 10 {
 		c.put(fmt.Sprint("entry ", i))
@@ -167,6 +171,7 @@ func TestPressure(t *testing.T) {
 
 // TestBoltAcrossRestarts: the file that brokers really keep their vote in.
 func TestBoltAcrossRestarts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := prepare(t, 1, nil)
 	h := c.hosts[0]

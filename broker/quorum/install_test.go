@@ -13,6 +13,7 @@ func littleTrail(cfg *NodeConfig) { cfg.TrailingBytes = 1 }
 // TestConflictingEntries: a follower with entries of its own, which its leader has
 // compacted past, is installed once and goes on. // B74
 func TestConflictingEntries(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, littleTrail)
 	old := c.put("before")
 	c.settled()
@@ -51,6 +52,7 @@ func TestConflictingEntries(t *testing.T) {
 // TestSlowRestore: while a follower fetches for long, its leader beats on, does not begin again although the
 // connection breaks, and keeps what comes after the snapshot. // B75
 func TestSlowRestore(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, func(cfg *NodeConfig) { littleTrail(cfg); calm(cfg) })
 	leader := c.put("before")
 	c.settled()
@@ -106,6 +108,7 @@ func TestSlowRestore(t *testing.T) {
 // TestInstallInterrupted: a follower that dies in the middle of an install goes on
 // from the snapshot that it had, and is installed again.
 func TestInstallInterrupted(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, littleTrail)
 	leader := c.put("before")
 	c.settled()
@@ -146,6 +149,7 @@ func TestInstallInterrupted(t *testing.T) {
 
 // TestFarBehindInLargeEntries: what a follower lacks comes in pieces. // B50
 func TestFarBehindInLargeEntries(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, func(cfg *NodeConfig) { cfg.TrailingBytes, cfg.SnapshotBytes = 64<<20, 64<<20 })
 	leader := c.put("before")
 	away := c.others(leader)[0]
@@ -162,6 +166,7 @@ func TestFarBehindInLargeEntries(t *testing.T) {
 
 // TestRestartFromSnapshot: what is before it is not applied again, what is after it is.
 func TestRestartFromSnapshot(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	for i := range 10 {
 		c.put(fmt.Sprint("entry ", i))
@@ -195,6 +200,7 @@ func TestRestartFromSnapshot(t *testing.T) {
 
 // TestLogIsBounded: snapshots are taken by themselves, and entries go with them. // B78
 func TestLogIsBounded(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, func(cfg *NodeConfig) { cfg.SnapshotEntries, cfg.TrailingBytes = 50, 1 })
 	leader := c.leader()
 	for i := range 200 {

@@ -10,6 +10,7 @@ import (
 
 // TestWrongInstance: a connection that is meant for a server that was there before is refused. // B87
 func TestWrongInstance(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	a, b := c.hosts[0], c.hosts[1]
 	was := b.self()
@@ -25,6 +26,7 @@ func TestWrongInstance(t *testing.T) {
 
 // TestUnknownGroup: requests for a group that is not open are answered.
 func TestUnknownGroup(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	l := c.hosts[0].node.linkTo(c.hosts[1].self())
 	for _, kind := range []frameKind{frameAppend, frameVote, frameInstall, 'x'} {
@@ -47,6 +49,7 @@ func TestUnknownGroup(t *testing.T) {
 // TestStrandedConnections: those that died without a word are given up, and what was
 // dialed before is forgotten. // B80
 func TestStrandedConnections(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, calm)
 	leader := c.put("before")
 	c.settled()
@@ -65,6 +68,7 @@ func TestStrandedConnections(t *testing.T) {
 
 // TestHeartbeatsShareFrames: those of many groups go together, and no more often than they must.
 func TestHeartbeatsShareFrames(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	l := c.hosts[0].node.linkTo(c.hosts[1].self())
 	lane := &l.lanes[laneControl]

@@ -12,6 +12,7 @@ import (
 
 // TestIsolatedNodeReturns: who was away does not unseat the leader. // B76
 func TestIsolatedNodeReturns(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, calm)
 	leader := c.put("before")
 	away := c.others(leader)[0]
@@ -32,6 +33,7 @@ func TestIsolatedNodeReturns(t *testing.T) {
 
 // TestRemovedNodeReturns: a member that was removed while it was away cannot disturb. // B76
 func TestRemovedNodeReturns(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, calm)
 	gone := c.others(c.put("before"))[0]
 	c.nw.Isolate(gone.name)
@@ -54,6 +56,7 @@ func TestRemovedNodeReturns(t *testing.T) {
 
 // TestLearnerNeverLeads: not by transfer, not by itself. // B77
 func TestLearnerNeverLeads(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, calm)
 	leader := c.put("before")
 	learner := c.add()
@@ -100,6 +103,7 @@ func TestLearnerNeverLeads(t *testing.T) {
 
 // TestCloseGivesLeadershipAway: the others need no timeout to find out.
 func TestCloseGivesLeadershipAway(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.put("before")
 	c.settled()
@@ -122,6 +126,7 @@ func TestCloseGivesLeadershipAway(t *testing.T) {
 
 // TestTransfer: leadership goes where it is told to.
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	for _, to := range c.hosts {
 		until(t, "leadership to move", func() bool {

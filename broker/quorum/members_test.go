@@ -24,6 +24,7 @@ func (c *cluster) change(what string, change func(*Group) error, among ...*host)
 
 // TestReplace: a group moves to another broker without a gap.
 func TestReplace(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	for i := range 10 {
 		c.put(fmt.Sprint("entry ", i))
@@ -76,6 +77,7 @@ func TestReplace(t *testing.T) {
 
 // TestLeaderRemovesItself: it is the last thing it does.
 func TestLeaderRemovesItself(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	var leader *host
 	c.change("the leader to remove itself", func(*Group) error {
@@ -96,6 +98,7 @@ func TestLeaderRemovesItself(t *testing.T) {
 // TestWipedVolume: a broker whose volume was wiped is another server: it has no vote
 // until it has caught up. // B87
 func TestWipedVolume(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.put("acked")
 	c.settled()
@@ -128,6 +131,7 @@ func TestWipedVolume(t *testing.T) {
 
 // TestPromoteTooEarly: who lacks entries gets no vote. // B87
 func TestPromoteTooEarly(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.put("before")
 	absent := Server{Node: "nobody", Instance: "x"}
@@ -144,6 +148,7 @@ func TestPromoteTooEarly(t *testing.T) {
 
 // TestOneChangeAtATime: changes wait for each other, and not for ever.
 func TestOneChangeAtATime(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.put("before")
 	for _, h := range c.others(leader) {
@@ -168,6 +173,7 @@ func TestOneChangeAtATime(t *testing.T) {
 
 // TestSlowFollower: it does not slow those who wait for a majority. // B90
 func TestSlowFollower(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.put("before")
 	slow := c.others(leader)[0]

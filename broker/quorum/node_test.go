@@ -6,6 +6,7 @@ import (
 )
 
 func TestThreeAgree(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	for i := range 20 {
 		c.put(fmt.Sprint("entry ", i))
@@ -14,6 +15,7 @@ func TestThreeAgree(t *testing.T) {
 }
 
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	for i := range 3 {
 		old := c.put(fmt.Sprint("entry ", i))

@@ -11,6 +11,7 @@ import (
 
 // TestRefusals: what is refused was not appended, and the error says why.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.put("before")
 	follower := c.others(leader)[0]
@@ -44,7 +45,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := follower.group.Propose(nil).Wait(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("to a closed group: %v", err)
 	}
-	if _, err := follower.node.Open(t.Context(), 1, GroupConfig{Machine: follower.machine}); err != nil {
+	if _, err := follower.node.Open(t.Context(), 1, GroupConfig{Machine: c.world.machine(follower.self())}); err != nil {
 		t.Errorf("open again: %v", err)
 	}
 	if _, err := follower.node.Open(t.Context(), 1, GroupConfig{Machine: follower.machine}); !errors.Is(err, ErrExists) {
@@ -54,6 +55,7 @@ func TestRefusals(t *testing.T) {
 
 // TestOrder: entries are applied in the order of the calls.
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.leader()
 	var last *Proposal
@@ -74,6 +76,7 @@ func TestOrder(t *testing.T) {
 
 // TestMinority: it refuses, and does not keep anybody waiting.
 func TestMinority(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 5, nil)
 	leader := c.put("before")
 	c.settled()
@@ -96,6 +99,7 @@ func TestMinority(t *testing.T) {
 
 // TestEndWith: raft's futures still have the field that ends the wait for them.
 func TestEndWith(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.leader()
 	ended := make(chan struct{})

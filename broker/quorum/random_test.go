@@ -18,6 +18,7 @@ import (
 // what was refused is not, and all have applied the same. FELIX_SEED plays a run again,
 // as far as goroutines let it.
 func TestRandomFaults(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	if s, err := strconv.ParseUint(os.Getenv("FELIX_SEED"), 10, 64); err == nil {
 		seed = s
@@ -28,6 +29,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n, " brokers"), func(t *testing.T) {
+			t.Parallel()
 			t.Logf("FELIX_SEED=%d", seed)
 			c := newCluster(t, n, func(cfg *NodeConfig) {
 				cfg.SnapshotEntries, cfg.TrailingBytes = 40, 512

@@ -21,6 +21,7 @@ func quickToWorry(cfg *NodeConfig) { cfg.AppendTimeout = 300 * time.Millisecond 
 // TestDiskThatHangs: a leader whose log does not come back makes room for another, and
 // is well again when it does.
 func TestDiskThatHangs(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, quickToWorry)
 	leader := c.put("before")
 	rest := c.others(leader)
@@ -60,6 +61,7 @@ func TestDiskThatHangs(t *testing.T) {
 
 // TestCloseWhileStuck: closing does not wait for ever, and ends when the disk answers.
 func TestCloseWhileStuck(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, quickToWorry)
 	leader := c.put("before")
 	_, release := leader.disk.Hold(faultfs.OpDatasync, inWAL)
@@ -87,6 +89,7 @@ func TestCloseWhileStuck(t *testing.T) {
 
 // TestFullDisk: a leader whose disk is full steps down, says why, and comes back. // B82
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.put("before")
 	rest := c.others(leader)
@@ -120,6 +123,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestMachineThatHangs: a leader whose machine does not apply makes room for another.
 func TestMachineThatHangs(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, quickToWorry)
 	leader := c.put("before")
 	var once sync.Once
@@ -152,6 +156,7 @@ func TestMachineThatHangs(t *testing.T) {
 
 // TestProposalsAreBounded: also a leader that is heard but not obeyed answers in time.
 func TestProposalsAreBounded(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, func(cfg *NodeConfig) {
 		cfg.AppendTimeout, cfg.ProposeTimeout = time.Hour, 500*time.Millisecond
 	})
