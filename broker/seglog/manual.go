@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 )
 
 // errNotManual is a caller's mistake.
@@ -68,8 +69,8 @@ func (l *Log) TrimTo(offset uint64) (removed int, err error) {
 // Reset removes every record and goes on at base, for a log in FsyncManual mode. The
 // owner's state is forgotten too. After an error that is not final the log is empty as
 // far as this process is concerned, and the next append or Reset tries again. A crash
-// in the middle leaves some of the latest records, or an empty log at Config.First:
-// Reset is to be called again.
+// in the middle leaves some of the earliest records, or an empty log at Config.First: its
+// owner sees that the end is missing. Reset is to be called again.
 func (l *Log) Reset(base uint64) error {
 	if l.cfg.Fsync != FsyncManual {
 		return errNotManual
@@ -126,7 +127,8 @@ func (l *Log) forgetSegments(base uint64) {
 }
 
 // purge removes the files of a log that was reset: first what vouches for segments,
-// then these, oldest first, each for good before the next.
+// then these, latest first, each for good before the next: what a crash leaves must not
+// end where the whole log did.
 func (l *Log) purge() error {
 	ls, err := list(l.fs, l.cfg.Dir)
 	if err != nil {
@@ -150,7 +152,7 @@ func (l *Log) purge() error {
 	if err := l.fs.SyncDir(l.cfg.Dir); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
-	for _, base := range ls.segments {
+	for _, base := range slices.Backward(ls.segments) {
 		if err := l.removeFile(segmentName(base)); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"felix.dev/felix/broker/vfs"
 )
@@ -19,7 +20,7 @@ func Remove(fsys vfs.FS, dir string) error {
 	}
 	// What vouches for segments goes before them: a log that is half removed must not
 	// look damaged for want of what was removed on purpose.
-	var first, segments []string
+	var first []string
 	if ls.mark {
 		first = append(first, markName)
 	}
@@ -30,10 +31,13 @@ func Remove(fsys vfs.FS, dir string) error {
 		first = append(first, filepath.Base(pathIn(dir, base, stateSuffix)))
 	}
 	first = append(first, ls.temps...)
-	for _, base := range ls.segments {
-		segments = append(segments, segmentName(base))
+	steps := [][]string{first}
+	// Latest first, each for good before the next: what an interruption leaves must not end
+	// where the whole log did, for it may be opened again, to be filled from elsewhere.
+	for _, base := range slices.Backward(ls.segments) {
+		steps = append(steps, []string{segmentName(base)})
 	}
-	for _, names := range [][]string{first, segments} {
+	for _, names := range steps {
 		for _, name := range names {
 			if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("seglog: remove %s: %w", dir, err)

@@ -57,3 +57,29 @@ func TestRemove(t *testing.T) {
 		t.Errorf("removal of nothing: %v", err)
 	}
 }
+
+// What is left of a log when its removal is interrupted is its beginning, if anything: who
+// opens it, to have the rest from elsewhere, must not find the end that it had.
+func TestRemoveInterruptedLeavesTheBeginning(t *testing.T) {
+	d := newDisk(t)
+	cfg := d.manual()
+	cfg.SegmentBytes = 500
+	l, _ := mustOpen(t, cfg)
+	for l.Next() < 20 {
+		mustAppend(t, l, batch(l.Next(), 1, 100))
+	}
+	mustClose(t, l)
+	segments := len(d.bases(segmentSuffix))
+	for n := range segments {
+		for seed := range uint64(3) {
+			image := d.copy()
+			image.fs.Inject(faultfs.Fault{Op: faultfs.OpRemove, Skip: n + 1 + segments}) // mark and indexes go before
+			_ = Remove(image.fs, diskDir)
+			left, rec := mustOpen(t, image.crash(faultfs.Random, seed).manual())
+			if rec.Oldest != 0 || rec.Corruption != nil {
+				t.Errorf("after %d removals: %+v", n, rec)
+			}
+			mustClose(t, left)
+		}
+	}
+}
