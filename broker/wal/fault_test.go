@@ -224,16 +224,16 @@ func TestOpenOnReadOnlyDisk(t *testing.T) {
 func TestDiskFillsUp(t *testing.T) {
 	fsys := faultfs.New(1)
 	cfg := testConfig(fsys)
-	cfg.FileBytes = 256 << 10
+	cfg.FileBytes = 128 << 10
 	l, _ := mustOpen(t, cfg)
-	fsys.SetSpace(300 << 10)
+	fsys.SetSpace(150 << 10)
 	e := mustEntries(t, l, "e")
 	var err error
 	for err == nil {
 		err = e.Append(entryRange(e.Last()+1, e.Last()+3, 1, 500))
 	}
 	do(t, mustBe(ErrDiskFull, err))
-	if e.Last() < 300 {
+	if e.Last() < 150 {
 		t.Errorf("full at entry %d", e.Last())
 	}
 	do(t, mustBe(ErrDiskFull, e.Append(entryRange(e.Last()+1, e.Last()+3, 1, 500))))

@@ -119,16 +119,16 @@ func show(es []Entry) (out []string) {
 // Power is lost before every single operation of a random history, and again before
 // those of the recovery: what was acknowledged is there, and nothing is invented.
 func TestPowerLossAtEveryOperation(t *testing.T) {
-	seeds := uint64(3)
+	seeds, ops := uint64(3), 80
 	if raceEnabled || testing.Short() {
-		seeds = 1
+		seeds, ops = 1, 25
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { powerLoss(t, seed) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { powerLoss(t, seed, ops) })
 	}
 }
 
-func powerLoss(t *testing.T, seed uint64) {
+func powerLoss(t *testing.T, seed uint64, ops int) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	disk := faultfs.New(seed)
 	disk.SetWriteback(0.1)
@@ -181,7 +181,7 @@ func powerLoss(t *testing.T, seed uint64) {
 	locked := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
 	next := map[string]uint64{"j1": 1, "j2": 1}
 	term := uint64(1)
-	for range 80 {
+	for range ops {
 		switch rnd.IntN(12) {
 		case 0, 1, 2, 3:
 			key := []string{"j1", "j2"}[rnd.IntN(2)]
@@ -246,7 +246,7 @@ func powerLoss(t *testing.T, seed uint64) {
 		}
 	}
 	mustClose(t, l)
-	if images < 150 {
+	if images < uint64(ops) {
 		t.Errorf("power was lost only %d times", images)
 	}
 }
