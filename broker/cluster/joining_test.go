@@ -193,3 +193,14 @@ func TestDamagedRaftFiles(t *testing.T) {
 		w.whole(all...)
 	}
 }
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

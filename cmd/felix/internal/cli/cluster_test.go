@@ -166,7 +166,8 @@ func TestClusterChanges(t *testing.T) {
 			"POST /v1/cluster/groups/1/move c d", "moved group 1 from c to d\n", "group 1: d is to join\ngroup 1: d catches up, 70 entries to go\n",
 		},
 		{
-			[]string{"balance"}, []admin.ClusterStatus{{Groups: []admin.ClusterGroup{{
+			[]string{"balance"},
+			[]admin.ClusterStatus{{Groups: []admin.ClusterGroup{{
 				Target: []string{"b"}, Leader: "a", Members: []admin.ClusterMember{member("a", true, 0), member("b", true, 0)},
 			}}, Brokers: []admin.ClusterBroker{{Node: "b"}}}, wholeCluster()},
 			"POST /v1/cluster/balance", "balanced: a leads 0, b leads 0, c leads 0\n", "1 group to be led by another broker\n",
