@@ -89,7 +89,7 @@ func (b *beats) send(group uint32, term uint64, by leader, closing <-chan struct
 	case <-closing:
 		return beatAnswer{err: ErrClosed}
 	case <-timer.C:
-		b.link.lanes[laneControl].suspect(now)
+		b.link.lanes[laneControl].suspect()
 		return beatAnswer{err: errTimeout}
 	}
 }

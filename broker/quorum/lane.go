@@ -45,6 +45,7 @@ type lane struct {
 	mu      sync.Mutex
 	conn    *wire         // nil: none
 	heard   time.Time     // when the last frame came on it
+	asked   time.Time     // when the first request went out that has had nothing after it; zero: none has
 	dialing chan struct{} // closed when the attempt under way ends; nil: none is
 	failed  time.Time     // when the last attempt did, and why
 	pause   time.Duration // until the next
@@ -107,7 +108,7 @@ func (l *lane) dial(attempt chan struct{}) {
 		l.failed, l.err = time.Now(), err
 		l.pause = min(max(2*l.pause, redialAfter), redialAtMost)
 	} else {
-		l.conn, l.heard, l.err, l.pause = c, time.Now(), nil, 0
+		l.conn, l.heard, l.asked, l.err, l.pause = c, time.Now(), time.Time{}, nil, 0
 	}
 	l.mu.Unlock()
 	close(attempt)
@@ -129,6 +130,9 @@ func (l *lane) read(c *wire) {
 		k := l.calls[f.id]
 		if k != nil && f.kind != frameProgress {
 			delete(l.calls, f.id)
+		}
+		if l.asked = l.heard; len(l.calls) == 0 {
+			l.asked = time.Time{}
 		}
 		l.mu.Unlock()
 		switch {
@@ -167,19 +171,33 @@ func (l *lane) drop(c *wire, err error) {
 	}
 }
 
-// suspect drops the connection if nothing was heard on it since a request was sent:
-// the peer may be back behind another one long before this one shows that it is dead. The
-// connection for entries, which may be silent for good reasons, goes with it.
-func (l *lane) suspect(sent time.Time) {
+// suspect is called when an answer did not come in time. The connection is dropped if
+// nothing has come for long: the peer may be back behind another one long before this
+// one shows that it is dead. The one for entries, which may be silent for
+// good reasons, goes with that for heartbeats. A peer that is only slow keeps both.
+func (l *lane) suspect() {
+	l.mu.Lock()
+	c, since := l.conn, l.asked
+	l.mu.Unlock()
+	if c == nil || since.IsZero() || time.Since(since) < l.link.node.cfg.Timings.suspicion() {
+		return
+	}
+	l.drop(c, errTimeout)
+	if l.kind == laneControl {
+		l.link.lanes[laneData].dropSilent(since)
+	}
+}
+
+// suspicion is how long a connection may be silent that has something to answer.
+func (t Timings) suspicion() time.Duration { return max(2*t.Heartbeat, time.Second) }
+
+func (l *lane) dropSilent(since time.Time) {
 	l.mu.Lock()
 	c := l.conn
-	silent := c != nil && l.heard.Before(sent)
+	silent := c != nil && l.heard.Before(since)
 	l.mu.Unlock()
 	if silent {
 		l.drop(c, errTimeout)
-		if l.kind == laneControl {
-			l.link.lanes[laneData].suspect(sent)
-		}
 	}
 }
 
@@ -194,6 +212,9 @@ func (l *lane) start(patience time.Duration, kind frameKind, group uint32, k *ca
 	l.lastID++
 	id := l.lastID
 	l.calls[id] = k
+	if l.asked.IsZero() {
+		l.asked = time.Now()
+	}
 	gone := l.conn != c
 	l.mu.Unlock()
 	if gone {
@@ -218,7 +239,6 @@ func (l *lane) ask(timeout time.Duration, kind frameKind, group uint32, parts ..
 		err error
 	}
 	answers := make(chan answer, 1)
-	sent := time.Now()
 	cancel, err := l.start(timeout, kind, group, &call{done: func(f frame, err error) { answers <- answer{f, err} }}, parts...)
 	if err != nil {
 		return frame{}, err
@@ -230,9 +250,7 @@ func (l *lane) ask(timeout time.Duration, kind frameKind, group uint32, parts ..
 		return a.f, a.err
 	case <-timer.C:
 		cancel()
-		if l.kind == laneControl {
-			l.suspect(sent)
-		}
+		l.suspect()
 		return frame{}, errTimeout
 	}
 }

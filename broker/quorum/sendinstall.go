@@ -31,7 +31,6 @@ func (t *transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 }
 
 func (t *transport) sendInstall(l *link, id raft.ServerID, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, manifest []byte) error {
-	began := time.Now()
 	done := make(chan error, 1)
 	alive := make(chan struct{}, 1)
 	var said raft.InstallSnapshotResponse
@@ -64,12 +63,11 @@ func (t *transport) sendInstall(l *link, id raft.ServerID, args *raft.InstallSna
 			}
 			return err
 		case <-alive:
-			began = time.Now()
 			t.g.log.hold(string(id), args.LastLogIndex)
 			silent.Reset(installSilence)
 		case <-silent.C:
 			cancel()
-			l.lanes[laneData].suspect(began)
+			l.lanes[laneData].suspect()
 			return errTimeout
 		case <-t.g.closing:
 			cancel()

@@ -177,7 +177,6 @@ func (t *transport) sendEntries(l *link, id raft.ServerID, args *raft.AppendEntr
 
 // await waits for the answer, not longer than it may take, and gives it to resp.
 func (t *transport) await(sent entriesSent, resp *raft.AppendEntriesResponse) error {
-	began := time.Now()
 	timer := time.NewTimer(appendTimeout)
 	defer timer.Stop()
 	select {
@@ -191,7 +190,7 @@ func (t *transport) await(sent entriesSent, resp *raft.AppendEntriesResponse) er
 		return ErrClosed
 	case <-timer.C:
 		sent.cancel()
-		sent.lane.suspect(began)
+		sent.lane.suspect()
 		return errTimeout
 	}
 }
