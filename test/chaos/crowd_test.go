@@ -55,6 +55,12 @@ func newCrowd(c *cluster) *crowd {
 	return w
 }
 
+// logf says when.
+func (w *crowd) logf(format string, args ...any) {
+	w.t.Helper()
+	w.t.Logf("%s %s", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+}
+
 // flow is one publisher.
 type flow struct {
 	stream string
@@ -243,6 +249,12 @@ func (w *crowd) underWay() {
 		seen[i] = a.get()
 	}
 	var last any
+	begin := time.Now()
+	defer func() {
+		if took := time.Since(begin); took > 10*time.Second {
+			w.logf("every publisher is acknowledged again, after %v", took.Round(time.Millisecond))
+		}
+	}()
 	w.c.until("every publisher is acknowledged again", func() bool {
 		for i, a := range acks {
 			if a.get() == seen[i] {

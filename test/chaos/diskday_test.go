@@ -28,12 +28,15 @@ func onDisk(t *testing.T, follower bool, do func(d *disk), check func(w *crowd, 
 		hit = c.others(leader)[0]
 	}
 	p := c.inproc(hit)
+	w.logf("the disk of %s, leader %s", p.node(), leader.node())
 	do(p.disk)
 	check(w, p)
+	w.logf("it heals")
 	p.disk.heal()
 	w.underWay()
 	c.startAll()
 	c.untilInSync()
+	w.logf("it is in sync")
 	w.underWay()
 	w.finish()
 }

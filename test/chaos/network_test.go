@@ -194,11 +194,11 @@ func TestNetworkSeeds(t *testing.T) {
 		w.underWay()
 		for range 4 + rng.IntN(4) {
 			what, heal := misfortune(c, nw, rng)
-			t.Log(what)
+			w.logf("%s", what)
 			w.letRun(rng, 0, 4*time.Second)
 			if rng.IntN(4) == 0 { // two at once
 				what, also := misfortune(c, nw, rng)
-				t.Log("and", what)
+				w.logf("and %s", what)
 				w.letRun(rng, 0, 2*time.Second)
 				also()
 			}

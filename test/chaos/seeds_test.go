@@ -120,32 +120,32 @@ func disturb(w *crowd, rng *rand.Rand) {
 	switch n := rng.IntN(100); {
 	case n < 35:
 		leader := c.leader(streamQuorum, 0)
-		w.t.Logf("kill the leader %s", leader.node())
+		w.logf("kill the leader %s", leader.node())
 		leader.killMember()
 		w.letRun(rng, 0, 3*time.Second)
 	case n < 50:
-		w.t.Logf("kill %s", p.name)
+		w.logf("kill %s", p.name)
 		p.kill()
 		w.letRun(rng, 0, 2*time.Second)
 	case n < 60:
 		q := c.process((rng.IntN(2) + 1 + c.index(p)) % len(c.members))
-		w.t.Logf("kill %s and %s", p.name, q.name)
+		w.logf("kill %s and %s", p.name, q.name)
 		p.kill()
 		q.kill()
 		w.letRun(rng, 0, 3*time.Second)
 	case n < 67:
-		w.t.Log("kill all")
+		w.logf("kill all")
 		for i := range c.members {
 			c.process(i).kill()
 		}
 		w.letRun(rng, 0, time.Second)
 	case n < 85:
 		d := time.Duration(rng.Int64N(int64(4 * time.Second)))
-		w.t.Logf("pause %s for %v", p.name, d)
+		w.logf("pause %s for %v", p.name, d)
 		p.pause(func() { w.letRun(rng, d, d) })
 		return
 	case n < 95:
-		w.t.Logf("end %s", p.name)
+		w.logf("end %s", p.name)
 		c.startAll() // a majority has to be there, or it cannot hand over
 		p.terminate()
 	default:
@@ -153,7 +153,7 @@ func disturb(w *crowd, rng *rand.Rand) {
 		c.untilInSync()
 		// Not the one that alone has a stream: that would be lost, as it should.
 		q := c.process(c.index(c.others(c.leader(streamQuorum, 0), c.leader(streamOwned, 0))[0]))
-		w.t.Logf("empty %s", q.name)
+		w.logf("empty %s", q.name)
 		q.kill()
 		q.wipe()
 		q.startMember()
