@@ -58,7 +58,7 @@ func TestRemovedNodeReturns(t *testing.T) {
 func TestLearnerNeverLeads(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, calm)
-	leader := c.put("before")
+	c.put("before")
 	learner := c.add()
 	learner.start()
 	learner.join(nil)
@@ -66,7 +66,7 @@ func TestLearnerNeverLeads(t *testing.T) {
 	c.put("with a learner")
 	c.settled()
 	for range 3 {
-		leader = c.leader()
+		leader := c.leader()
 		if err := leader.group.Transfer(t.Context(), learner.self()); !errors.Is(err, ErrNotVoter) {
 			t.Errorf("transfer to a learner: %v, want ErrNotVoter", err)
 		}
@@ -81,7 +81,7 @@ func TestLearnerNeverLeads(t *testing.T) {
 		}
 		c.put("after a transfer")
 	}
-	leader = c.put("last")
+	leader := c.put("last")
 	c.settled()
 	term := leader.group.State().Term
 	until(t, "the learner to know the term", func() bool { return learner.group.State().Term == term })

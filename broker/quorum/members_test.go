@@ -133,10 +133,10 @@ func TestWipedVolume(t *testing.T) {
 func TestPromoteTooEarly(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
-	leader := c.put("before")
+	c.put("before")
 	absent := Server{Node: "nobody", Instance: "x"}
 	c.change("add it", func(g *Group) error { return g.AddLearner(t.Context(), absent) })
-	leader = c.leader()
+	leader := c.leader()
 	if err := leader.group.Promote(t.Context(), absent); !errors.Is(err, ErrBehind) {
 		t.Errorf("promote: %v, want ErrBehind", err)
 	}

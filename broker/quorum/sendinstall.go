@@ -27,7 +27,7 @@ func (t *transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 	}
 	t.g.log.hold(string(id), args.LastLogIndex)
 	defer t.g.log.letGo(string(id))
-	return t.insist(l, id, args.Term, func() error { return t.sendInstall(l, id, args, resp, data) })
+	return t.insist(id, args.Term, func() error { return t.sendInstall(l, id, args, resp, data) })
 }
 
 func (t *transport) sendInstall(l *link, id raft.ServerID, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, manifest []byte) error {

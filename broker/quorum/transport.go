@@ -102,7 +102,7 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		}
 		return a.err
 	}
-	return t.insist(l, id, args.Term, func() error {
+	return t.insist(id, args.Term, func() error {
 		sent, err := t.sendEntries(l, id, args)
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 // insist repeats a request until the follower answers it, whatever it says, for as long
 // as this server leads and the follower belongs: raft itself waits longer after each
 // failure, up to ten seconds, also when the follower has been back for nine (B80).
-func (t *transport) insist(l *link, id raft.ServerID, term uint64, ask func() error) error {
+func (t *transport) insist(id raft.ServerID, term uint64, ask func() error) error {
 	for {
 		err := ask()
 		if err == nil || !absent(err) || !t.leads(term) || !t.belongs(id) {
