@@ -63,11 +63,12 @@
 //	wal.go, journals.go               the write-ahead log, and what durable shards have of it
 //	clusterconfig.go, instance.go     what a member is told, and who it is
 //	member.go, memberready.go, membermetrics.go  its part in the cluster, whether it has caught up, what is counted
-//	groups.go, replicalog.go          quorum groups as they are here, the logs of their shards
+//	groups.go, shardspec.go, replicalog.go  quorum groups as they are here, what they are told of shards, their logs
 //	locations.go                      who serves which shard
 //	clusterstreams.go, owned.go       streams that follow the cluster's catalog, shards that only this broker has
 //	clusterduties.go                  what a leader or owner does because the catalog says so
-//	clusterchange.go, moveshard.go    streams made, changed and deleted by all; a shard that comes here
+//	clusterchange.go, moveshard.go,
+//	handedover.go                     streams made, changed and deleted by all; a shard that comes here, or has gone
 //	clusterapi.go                     the cluster as package admin asks for it
 //	health.go, problem.go, readiness.go  what is wrong with a shard, in words, and for /readyz
 //	adminapi.go, source.go            the broker as package admin and as a scrape ask for it

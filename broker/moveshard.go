@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,7 +67,9 @@ func (s *clusterStreams) takeShard(ctx context.Context, m cluster.ShardMove) err
 	if err != nil {
 		return err
 	}
-	err = s.copyShard(ctx, m.From, ask, log)
+	if err = s.begunByIt(ctx, m.From, ask, log); err == nil {
+		err = s.copyShard(ctx, m.From, ask, log)
+	}
 	return errors.Join(err, log.Close())
 }
 
@@ -82,7 +85,15 @@ func (s *clusterStreams) openMoved(e *catalog.Entry, shard int, oldest uint64) (
 	if err := s.opener.journals.forget(e, shard); err != nil {
 		return nil, err
 	}
-	log, _, err := seglog.Open(cfg)
+	log, recovery, err := seglog.Open(cfg)
+	if err == nil && recovery.Corruption != nil { // the owner has all of it
+		if err = errors.Join(log.Close(), forgetHanded(cfg.Dir)); err == nil {
+			err = seglog.Remove(cfg.FS, cfg.Dir)
+		}
+		if err == nil {
+			log, _, err = seglog.Open(cfg)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +104,32 @@ func (s *clusterStreams) openMoved(e *catalog.Entry, shard int, oldest uint64) (
 		return nil, errors.Join(err, log.Close())
 	}
 	return log, nil
+}
+
+// begunByIt makes sure that what is here already is what its owner has. An earlier owner,
+// or this broker as one, may have written records behind those that were handed on: the
+// offsets were given to others since. The last record tells.
+func (s *clusterStreams) begunByIt(ctx context.Context, from string, ask pageRequest, log *seglog.Log) error {
+	if log.Next() == log.Oldest() {
+		return nil
+	}
+	ask.From = log.Next() - 1
+	have, _, err := log.Records(ask.From, 1, nil)
+	if err != nil {
+		return err
+	}
+	var page pageAnswer
+	if err := s.peers.Call(ctx, from, methodPage, ask, &page); err != nil {
+		return fmt.Errorf("broker: move shard %d of incarnation %s from %s: %w", ask.Shard, ask.Incarnation, from, err)
+	}
+	if len(have) > 0 && len(page.Records) > 0 {
+		a, b := &have[0], page.Records[0].record()
+		if a.Kind == b.Kind && a.Base == b.Base && a.Count == b.Count && a.TimeMicros == b.TimeMicros && bytes.Equal(a.Frame, b.Frame) {
+			return nil
+		}
+	}
+	s.log.Info("what was here of a shard is not what its owner has, it is copied anew", slog.String("from", from), slog.Uint64("offset", ask.From))
+	return log.Reset(page.Oldest)
 }
 
 // copyShard copies until the owner has let go and nothing is missing.
@@ -147,15 +184,28 @@ func (s *clusterStreams) answerMoves() {
 		return s.givePage(body, func(*ownedShard) error { return nil })
 	})
 	s.peers.HandleCall(methodHand, func(ctx context.Context, from string, body json.RawMessage) (any, error) {
-		return s.givePage(body, func(o *ownedShard) error {
-			if e, err := s.cluster.State().Get(o.entry.Spec.Name); err != nil || e.Incarnation != o.entry.Incarnation || e.Places[o.shard].Moving != from {
-				return fmt.Errorf("broker: shard %d of %s is not being moved to %s", o.shard, o.entry.Spec.Name, from)
-			}
-			o.leaving.Store(true)
-			s.where.wake()
-			return o.Close(ctx, stream.EndShutdown)
-		})
+		return s.givePage(body, func(o *ownedShard) error { return s.handOver(ctx, o, from) })
 	})
+}
+
+// handOver lets go of a shard for the broker that it is being moved to: what it has
+// acknowledged by then is all that it ever will.
+func (s *clusterStreams) handOver(ctx context.Context, o *ownedShard, to string) error {
+	e, err := s.cluster.State().Get(o.entry.Spec.Name)
+	if err != nil || e.Incarnation != o.entry.Incarnation || e.Places[o.shard].Moving != to {
+		return fmt.Errorf("broker: shard %d of %s is not being moved to %s", o.shard, o.entry.Spec.Name, to)
+	}
+	o.leaving.Store(true)
+	s.where.wake()
+	if err := o.Close(ctx, stream.EndShutdown); err != nil {
+		return err
+	}
+	// An earlier call may have closed it and not waited long enough. Of a log that failed
+	// nothing more is acknowledged.
+	if o.Written() > o.Mark() && o.Info().Err == nil {
+		return fmt.Errorf("broker: shard %d of %s has writes that wait for the disk", o.shard, o.entry.Spec.Name)
+	}
+	return noteHanded(shardDir(s.opener.dataDir, &o.entry, o.shard), handed{Epoch: o.entry.Places[o.shard].Epoch, To: to})
 }
 
 // givePage reads a page of an owned shard, after before.

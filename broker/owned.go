@@ -41,20 +41,27 @@ func (o *ownedShard) asWanted(e *catalog.Entry) bool {
 
 // openOwned opens a shard that this broker owns.
 func (s *clusterStreams) openOwned(e *catalog.Entry, shard int) error {
-	fresh := false
+	fresh, gone, dir := false, false, shardDir(s.opener.dataDir, e, shard)
+	var err error
 	if e.Spec.Durability == catalog.Memory {
-		var err error
-		if fresh, err = firstTime(shardDir(s.opener.dataDir, e, shard)); err != nil {
+		if fresh, err = firstTime(dir); err != nil {
 			return err
 		}
 		fresh = fresh && e.Places[shard].Epoch == 1
+	} else if gone, err = wasHanded(dir, &e.Places[shard]); err != nil {
+		return err
 	}
 	k, err := s.opener.openShard(e, shard, fresh)
 	if err != nil {
 		return err
 	}
-	s.where.owned.Store(keyOf(e, shard), &ownedShard{openShard: k, entry: *e, shard: shard})
-	return nil
+	o := &ownedShard{openShard: k, entry: *e, shard: shard}
+	if gone { // who took it may have to ask for pages again
+		o.leaving.Store(true)
+		err = o.Close(context.Background(), stream.EndShutdown) // nothing was done with it
+	}
+	s.where.owned.Store(keyOf(e, shard), o)
+	return err
 }
 
 // firstTime says whether a memory shard was never served from a directory, and notes
