@@ -28,15 +28,47 @@ const (
 	dutiesAtOnce = 32
 )
 
+// duty is a shard of a group that this broker leads.
+type duty struct {
+	entry *catalog.Entry
+	shard int
+	spec  []byte // what the group is to know of it
+}
+
 // leadGroups makes the groups that this broker leads have the shards that the catalog
 // gives them, as it has them; false: some were not managed.
 func (s *clusterStreams) leadGroups(ctx context.Context, st *catalog.State, entries []catalog.Entry) bool {
-	done := true
+	led := make(map[uint32]*replica.Group)
 	for id, r := range s.groups.all() {
-		if !r.Serving() {
+		if r.Serving() {
+			led[id] = r
+		}
+	}
+	if len(led) == 0 {
+		return true
+	}
+	done := true
+	duties := make(map[uint32][]duty)
+	for i := range entries {
+		e := &entries[i]
+		if e.Spec.Durability != catalog.Quorum {
 			continue
 		}
-		if err := s.leadGroup(ctx, id, r, st, entries); err != nil {
+		spec, err := s.specs.of(e)
+		if err != nil {
+			s.log.Error("settings of a stream cannot be written down", slog.Any("error", err))
+			done = false
+			continue
+		}
+		for shard, p := range e.Places {
+			if led[p.Group] != nil {
+				duties[p.Group] = append(duties[p.Group], duty{e, shard, spec})
+			}
+		}
+	}
+	s.specs.keep(entries)
+	for id, r := range led {
+		if err := s.leadGroup(ctx, r, st, duties[id]); err != nil {
 			done = false
 			if !errors.Is(err, stream.ErrNotLeader) && ctx.Err() == nil {
 				s.log.Warn("a group does not have its shards as the catalog has them yet", slog.Uint64("group", uint64(id)), slog.Any("error", err))
@@ -46,49 +78,31 @@ func (s *clusterStreams) leadGroups(ctx context.Context, st *catalog.State, entr
 	return done
 }
 
-func (s *clusterStreams) leadGroup(ctx context.Context, id uint32, r *replica.Group, st *catalog.State, entries []catalog.Entry) error {
+func (s *clusterStreams) leadGroup(ctx context.Context, r *replica.Group, st *catalog.State, duties []duty) error {
 	have := make(map[replica.ShardKey]replica.ShardInfo)
 	for _, i := range r.Shards() {
 		have[i.Key] = i
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(dutiesAtOnce)
-	for i := range entries {
-		e := &entries[i]
-		if e.Spec.Durability != catalog.Quorum {
-			continue
-		}
-		spec, err := specOf(e)
-		if err != nil {
-			return err
-		}
-		for shard, p := range e.Places {
-			key := replica.ShardKey(keyOf(e, shard))
-			if p.Group != id {
-				continue
-			}
-			info, there := have[key]
-			switch {
-			case !there && !e.Deleting:
-				g.Go(func() error {
-					return within(ctx, func(ctx context.Context) error {
-						return r.OpenShard(ctx, replica.Opening{Key: key, First: e.FirstOffsets[shard], Spec: spec})
-					})
-				})
-			case e.Deleting && !ended(e, shard):
-				g.Go(func() error {
-					return within(ctx, func(ctx context.Context) error { return s.sealReplicated(ctx, r, e, shard, there) })
-				})
-			case !e.Deleting && !bytes.Equal(info.Spec, spec):
-				g.Go(func() error {
-					return within(ctx, func(ctx context.Context) error { return r.Configure(ctx, key, spec) })
-				})
-			}
+	do := func(f func(context.Context) error) { g.Go(func() error { return within(ctx, f) }) }
+	for _, d := range duties {
+		e, key := d.entry, replica.ShardKey(keyOf(d.entry, d.shard))
+		info, there := have[key]
+		switch {
+		case !there && !e.Deleting:
+			do(func(ctx context.Context) error {
+				return r.OpenShard(ctx, replica.Opening{Key: key, First: e.FirstOffsets[d.shard], Spec: d.spec})
+			})
+		case e.Deleting && !ended(e, d.shard):
+			do(func(ctx context.Context) error { return s.sealReplicated(ctx, r, e, d.shard, there) })
+		case !e.Deleting && !bytes.Equal(info.Spec, d.spec):
+			do(func(ctx context.Context) error { return r.Configure(ctx, key, d.spec) })
 		}
 	}
 	for key := range have {
 		if st.Buried(key.Incarnation) {
-			g.Go(func() error { return within(ctx, func(ctx context.Context) error { return r.Drop(ctx, key) }) })
+			do(func(ctx context.Context) error { return r.Drop(ctx, key) })
 		}
 	}
 	return g.Wait()
@@ -188,13 +202,15 @@ func (s *clusterStreams) removeBuried(dir string) error {
 	if err := vfs.WriteFileAtomic(vfs.OS, filepath.Join(dir, deletedName), nil, 0o640); err != nil {
 		return err
 	}
-	served, err := filepath.Glob(filepath.Join(dir, "*", servedName))
-	if err != nil {
-		return fmt.Errorf("broker: remove data: %w", err)
-	}
-	for _, path := range served {
-		if err := os.Remove(path); err != nil {
+	for _, name := range []string{servedName, handedName} {
+		notes, err := filepath.Glob(filepath.Join(dir, "*", name))
+		if err != nil {
 			return fmt.Errorf("broker: remove data: %w", err)
+		}
+		for _, path := range notes {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("broker: remove data: %w", err)
+			}
 		}
 	}
 	return removeIncarnation(s.opener.fs, dir)

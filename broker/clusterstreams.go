@@ -34,6 +34,7 @@ type clusterStreams struct {
 	log     *slog.Logger
 
 	troubled map[route.Key]string // the loop's: what was said last of shards that do not open
+	specs    shardSpecs           // the loop's
 	known    map[route.Key]bool   // the loop's: shards that places were made for
 	swept    bool                 // the loop's: leftovers of buried streams were removed
 
@@ -227,7 +228,7 @@ func (s *clusterStreams) finishShutdown() error {
 func newClusterStreams(m *member, o *opener, log *slog.Logger) *clusterStreams {
 	s := &clusterStreams{
 		directory: newDirectory(), self: m.self, opener: o, where: m.where, groups: m.groups, peers: m.peers, forward: m.forward, log: log,
-		troubled: make(map[route.Key]string), known: make(map[route.Key]bool), advance: make(chan struct{}), kick: make(chan struct{}, 1),
+		troubled: make(map[route.Key]string), specs: make(shardSpecs), known: make(map[route.Key]bool), advance: make(chan struct{}), kick: make(chan struct{}, 1),
 	}
 	s.brokers = s.reachable
 	s.answerMoves()

@@ -148,21 +148,6 @@ func replicaMetrics(m *metrics.Replica) replica.Metrics {
 	}
 }
 
-// shardSpec is what a group's entries carry about a shard, for this package alone to
-// read.
-type shardSpec struct {
-	Spec catalog.StreamSpec `json:"spec"`
-}
-
-// specOf encodes what a group is told about the shards of a stream.
-func specOf(e *catalog.Entry) ([]byte, error) {
-	b, err := json.Marshal(shardSpec{e.Spec})
-	if err != nil {
-		return nil, fmt.Errorf("broker: stream %s: %w", e.Spec.Name, err)
-	}
-	return b, nil
-}
-
 // entryOf is the stream of a shard as far as a group knows it.
 func entryOf(o replica.Opening) (*catalog.Entry, error) {
 	var s shardSpec
