@@ -1,11 +1,13 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
 
 	"felix.dev/felix/broker/quorum"
+	"felix.dev/felix/broker/seglog"
 )
 
 // snapshot is where the shards stood after one entry.
@@ -37,6 +39,7 @@ func (s *snapshot) Persist() ([]byte, error) {
 		}
 		all.Go(func() error {
 			if err := k.sync(next); err != nil {
+				k.mend()
 				return fmt.Errorf("replica: group %d: snapshot: shard %s: %w", s.g.cfg.Group, k.key, err)
 			}
 			return nil
@@ -50,6 +53,26 @@ func (s *snapshot) Persist() ([]byte, error) {
 
 // Release implements quorum.Snapshot.
 func (s *snapshot) Release() { s.shards, s.manifest.shards = nil, nil }
+
+// mend opens a log anew that has failed, so that the next snapshot does not fail for it
+// as well: there may be no append that would have it done.
+func (s *shard) mend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone.Load() || s.g.ctx.Err() != nil || !failedForNow(s.log.Err()) {
+		return
+	}
+	if err := s.anew(s.log.reopen); err != nil {
+		s.g.cfg.Log.Warn("a log that has failed cannot be opened anew yet", "shard", s.key, "err", err)
+		return
+	}
+	s.check()
+}
+
+// failedForNow says whether opening the log anew may help.
+func failedForNow(err error) bool {
+	return errors.Is(err, seglog.ErrPoisoned) || errors.Is(err, seglog.ErrClosed)
+}
 
 // sync has all records below next on disk. A shard that was dropped meanwhile is not
 // asked: an entry behind the snapshot says so.

@@ -99,3 +99,32 @@ func TestImpossibleSettings(t *testing.T) {
 		})
 	}
 }
+
+// A flush that fails as a snapshot is taken is not the end of snapshots: the log is opened
+// anew, also if nothing is appended to it any more.
+func TestSnapshotAfterFailedFlush(t *testing.T) {
+	b := newBed(t, 2, nil)
+	a := b.lead(0)
+	key := b.openShard(a, 0, Opening{})
+	a.must(key, "one", "two")
+	b.settle()
+	a.fs.Inject(faultfs.Fault{Op: faultfs.OpDatasync, Err: syscall.EIO})
+	persist := func() error {
+		a.applying.Lock()
+		s, err := a.g.Snapshot()
+		a.applying.Unlock()
+		if err != nil {
+			return err
+		}
+		defer s.Release()
+		_, err = s.Persist()
+		return err
+	}
+	if err := persist(); err == nil {
+		t.Fatal("the flush did not fail")
+	}
+	a.fs.Heal()
+	b.until("snapshots are taken again", func() bool { return persist() == nil })
+	a.must(key, "three")
+	b.same(key)
+}
