@@ -19,8 +19,8 @@ type Journal interface {
 	// Release says that everything below upTo is not needed any more.
 	Release(upTo uint64)
 	// Discard says that nothing that is held so far is needed any more, whatever its
-	// offsets: they may be used again.
-	Discard()
+	// offsets: they may be used again. That is durable when it returns nil.
+	Discard() error
 }
 
 // span is a run of offsets, [from, next).
@@ -73,14 +73,5 @@ func (l *Log) advanceLocked() {
 func (l *Log) releaseJournal(upTo uint64) {
 	if l.cfg.Journal != nil {
 		l.cfg.Journal.Release(upTo)
-	}
-}
-
-// discardJournal gives up everything, when the segments hold all that is kept. An
-// append of an earlier life that was behind a gap must not be found once its offsets
-// are used again.
-func (l *Log) discardJournal() {
-	if l.cfg.Journal != nil {
-		l.cfg.Journal.Discard()
 	}
 }

@@ -24,7 +24,9 @@ type memJournal struct {
 	hold    bool                  // nothing is committed
 	commits func(n int, f func()) // how; nil: at once, from a goroutine of its own
 	appends int
-	wg      sync.WaitGroup
+
+	discardErr error
+	wg         sync.WaitGroup
 }
 
 type journalOp struct {
@@ -126,7 +128,14 @@ func (j *memJournal) Replay(f func(from, next uint64, data []byte) error) error 
 }
 
 func (j *memJournal) Release(upTo uint64) { j.note(journalOp{release: upTo}) }
-func (j *memJournal) Discard()            { j.note(journalOp{discard: true}) }
+
+func (j *memJournal) Discard() error {
+	j.note(journalOp{discard: true})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.durable = len(j.ops)
+	return j.discardErr
+}
 
 func (j *memJournal) note(op journalOp) {
 	j.mu.Lock()
@@ -272,10 +281,15 @@ func TestJournalForgetsWhatWasBehindAGap(t *testing.T) {
 	c := newCommits()
 	cfg = image.config()
 	cfg.SegmentBytes, cfg.Journal, cfg.Committed = 1<<20, left, c.report
+	left.discardErr = syscall.ENOSPC // nothing is appended before it is discarded
 	l, rec := mustOpen(t, cfg)
-	if rec.Next != 0 {
+	if rec.Next != 0 || !errors.Is(rec.ReadOnly, ErrDiskFull) {
 		t.Fatalf("recovery: %+v", rec)
 	}
+	if err := l.Append([]Record{batch(0, 2, 20)}); !errors.Is(err, ErrDiskFull) {
+		t.Fatalf("append: %v", err)
+	}
+	left.discardErr = nil
 	for next := uint64(0); next < 6; next += 2 {
 		mustAppend(t, l, batch(next, 2, 20))
 	}

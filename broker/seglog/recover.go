@@ -207,7 +207,7 @@ func (l *Log) recoverLast(s *segment, floor uint64, rec *Recovery) error {
 	}
 	rec.Cut = end.cut
 	stable = max(floor, stable, more.stable, s.base)
-	r := &repair{seg: s, cut: rec.Cut != nil, stable: stable, rewrite: sc.pos}
+	r := &repair{seg: s, cut: rec.Cut != nil, stable: stable, rewrite: sc.pos, stale: more.top > more.next}
 	if stable < sc.next {
 		if r.rewrite, err = findOffset(f, s, stable); err != nil {
 			return l.wrap("read segment", err)

@@ -13,6 +13,9 @@ type repair struct {
 	purge  bool     // of a log that was reset: files are to be removed before that
 	cut    bool     // bytes after the segment's end are to go
 	stable uint64   // first offset not known to be on disk
+	// stale says that the journal holds appends behind a gap. They must not be found
+	// any more once their offsets are used again.
+	stale bool
 	// rewrite is the position from which records are not known to be on disk; they
 	// are written again, not just flushed: a flush that failed before may have left
 	// them in memory only, marked as clean.
@@ -47,6 +50,9 @@ func (l *Log) repairNow() error {
 		return errors.Join(l.fail("repair segment", err), f.Close())
 	}
 	size, err := f.Size()
+	if err == nil && r.stale {
+		err = l.cfg.Journal.Discard()
+	}
 	if err != nil {
 		return errors.Join(l.refuse("open segment", err), f.Close())
 	}
@@ -57,7 +63,7 @@ func (l *Log) repairNow() error {
 	l.durable.Store(l.next.Load())
 	l.active.Store(w)
 	l.pending = nil
-	l.discardJournal()
+	l.releaseJournal(l.next.Load())
 	return nil
 }
 

@@ -21,7 +21,6 @@ type waiter struct {
 	from   uint64
 	done   func(from, next uint64, err error)
 	result chan<- outcome
-	redo   bool // what goes before it must be discarded, if this is refused: by the next
 }
 
 // outcome is what became of a commit.

@@ -158,13 +158,6 @@ func (l *Log) refuseBatch(b *batch, err error) {
 	if l.active != nil {
 		l.planned = l.active.end.Load()
 	}
-	for _, ws := range [][]waiter{b.waiters, later.waiters} {
-		for i := range ws {
-			if j, ok := ws[i].owner.(*Journal); ok && ws[i].redo {
-				j.discard = true
-			}
-		}
-	}
 	l.room.Broadcast()
 	l.mu.Unlock()
 	l.tell(b.waiters, outcome{err: err})

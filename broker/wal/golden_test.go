@@ -35,7 +35,7 @@ func goldenLog(t *testing.T) *faultfs.FS {
 	do(t, e.TruncateFrom(3))
 	do(t, e.Append(entryRange(3, 4, 2, 40)))
 	do(t, e.TruncateTo(2))
-	j.Discard()
+	do(t, j.Discard())
 	do(t, put(j, 7, 8, []byte("offsets again")))
 	gone := mustEntries(t, l, "raft/2")
 	do(t, gone.Append(entryRange(9, 9, 1, 5)))

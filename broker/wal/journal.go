@@ -15,7 +15,6 @@ type Journal struct {
 	top      uint64    // highest offset written since the last Discard
 	found    []foundAt // what recovery found, until something is appended or released
 	live     bool      // something was: Replay has to read the files
-	discard  bool      // what is in the files must be discarded before the next append
 }
 
 // foundAt is where a journal's bytes are.
@@ -39,23 +38,16 @@ func (j *Journal) Append(from, next uint64, data []byte, done func(from, next ui
 	if next <= from || !l.shared(&j.stream) {
 		return false
 	}
-	b, err := l.begin(j, prefixLen+journalHeaderLen+len(data))
+	b, err := l.begin(j, journalHeaderLen+len(data))
 	if err != nil {
 		return false
-	}
-	w := waiter{owner: j, from: from, upTo: next, done: done, redo: j.discard}
-	records := uint32(1)
-	if j.discard {
-		b.buf = appendPrefix(b.buf, kindDiscard, 0, j.id)
-		records++
-		j.discard = false
 	}
 	b.buf = appendJournal(b.buf, j.id, from, next, data)
 	j.top = max(j.top, next)
 	j.live, j.found = true, nil
 	l.appends.Add(1)
 	l.appended.Add(int64(len(data)))
-	l.end(b, records, w)
+	l.end(b, 1, waiter{owner: j, from: from, upTo: next, done: done})
 	return true
 }
 
@@ -95,20 +87,26 @@ func (j *Journal) Release(upTo uint64) {
 }
 
 // Discard says that nothing that was appended so far is needed any more, whatever its
-// offsets: they may be used again. It does not wait, and no append may be under way.
-func (j *Journal) Discard() {
+// offsets: they may be used again. That is durable when it returns nil. No append may
+// be under way.
+func (j *Journal) Discard() error {
 	l := j.l
+	b, err := l.begin(j, prefixLen)
+	if err != nil {
+		return err
+	}
+	result := make(chan outcome, 1)
+	b.buf = appendPrefix(b.buf, kindDiscard, 0, j.id)
+	l.end(b, 1, waiter{owner: j, result: result})
+	if o := <-result; o.err != nil {
+		return o.err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j.top == 0 || j.forgotten {
-		return
-	}
-	if j.top > j.released {
-		l.noteLocked(&j.stream, kindRelease, j.top)
-	}
 	j.discardLocked()
-	j.discard, j.live = true, true
+	j.live = true
 	wake(l.work)
+	return nil
 }
 
 func (j *Journal) discardLocked() {

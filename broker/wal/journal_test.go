@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"syscall"
 	"testing"
 
@@ -21,8 +22,8 @@ func TestJournal(t *testing.T) {
 		{"behind a gap", func(j *Journal) error { return put(j, 20, 21, []byte("twenty")) }, []piece{{10, 12, "ten"}, {20, 21, "twenty"}}},
 		{"released in part", func(j *Journal) error { j.Release(11); return put(j, 21, 30, nil) }, []piece{{10, 12, "ten"}, {20, 21, "twenty"}, {21, 30, ""}}},
 		{"released", func(j *Journal) error { j.Release(21); return put(j, 30, 31, []byte("x")) }, []piece{{21, 30, ""}, {30, 31, "x"}}},
-		{"the same offsets again", func(j *Journal) error { j.Discard(); return put(j, 21, 22, []byte("new")) }, []piece{{21, 22, "new"}}},
-		{"twice", func(j *Journal) error { j.Discard(); j.Discard(); return put(j, 5, 6, []byte("low")) }, []piece{{5, 6, "low"}}},
+		{"the same offsets again", func(j *Journal) error { return errors.Join(j.Discard(), put(j, 21, 22, []byte("new"))) }, []piece{{21, 22, "new"}}},
+		{"twice", func(j *Journal) error { return errors.Join(j.Discard(), j.Discard(), put(j, 5, 6, []byte("low"))) }, []piece{{5, 6, "low"}}},
 	}
 	fsys := faultfs.New(1)
 	cfg := testConfig(fsys)
@@ -57,21 +58,25 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// What is to be discarded is, even if the disk was full when that was to be written.
-func TestDiscardSurvivesAFullDisk(t *testing.T) {
+// A discard that a full disk refused has not happened.
+func TestDiscardOnAFullDisk(t *testing.T) {
 	fsys := faultfs.New(1)
 	l, _ := mustOpen(t, testConfig(fsys))
 	j := mustJournal(t, l, "j")
-	do(t, put(j, 5, 9, []byte("stale")))
-	j.Discard()
+	do(t, put(j, 5, 9, []byte("old")))
 	fsys.Inject(faultfs.Fault{Op: faultfs.OpWrite, Err: syscall.ENOSPC, Times: 2})
 	for range 2 {
-		do(t, mustBe(ErrDiskFull, put(j, 3, 5, []byte("refused"))))
+		do(t, mustBe(ErrDiskFull, j.Discard()))
+		if diff := cmp.Diff([]piece{{5, 9, "old"}}, replayed(t, j)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
-	do(t, put(j, 3, 5, []byte("three")))
-	do(t, put(j, 5, 7, []byte("five")))
-	again, _ := mustOpen(t, testConfig(fsys.CrashImage(faultfs.Drop, 1)))
-	if diff := cmp.Diff([]piece{{3, 5, "three"}, {5, 7, "five"}}, replayed(t, mustJournal(t, again, "j"))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	do(t, j.Discard())
+	if got := replayed(t, j); got != nil {
+		t.Errorf("discarded: %v", got)
+	}
+	again, rec := mustOpen(t, testConfig(fsys.CrashImage(faultfs.Drop, 1)))
+	if got := replayed(t, mustJournal(t, again, "j")); got != nil || len(rec.Journals) != 0 {
+		t.Errorf("discarded, opened again: %v, %v", got, rec.Journals)
 	}
 }
