@@ -68,7 +68,7 @@ test-chaos: ## Brokers and clusters that are killed, cut off and disturbed under
 	RACE=0 hack/test.sh -tags chaos -count=1 -timeout 120m ./test/chaos/...
 
 .PHONY: conformance
-conformance: build ## The published Python client against our broker
+conformance: build ## The published Python client against our broker, and against a cluster of three
 	hack/need.sh python
 	test/conformance/run.sh
 

@@ -1,6 +1,9 @@
 """Runs the conformance cases with unittest and ends with the line 'N passed, N failed'.
 
-    main.py [-k PATTERN] [--seconds N]
+    main.py [--on broker|cluster|both] [-k PATTERN] [--seconds N]
+
+The cases run against one broker and then against a cluster of three (see harness/cluster.py), which gets the cases of
+cases_cluster/ besides, but not those that look at single frames.
 
 Exit status 0 if all passed, 1 if not or if none ran. run.sh calls it with the environment that it has prepared:
 FELIX_BIN is the broker under test, FELIX_FRAMELOG the frame logger.
@@ -20,7 +23,12 @@ sys.path.insert(0, HERE)
 
 import felix  # noqa: E402
 
-from harness import broker  # noqa: E402
+from harness import Cluster, broker, case  # noqa: E402
+
+# Cases by the broker that they run against.
+FOLDERS = {"broker": ["cases"], "cluster": ["cases", "cases_cluster"]}
+# A client may speak to any broker of a cluster, and its frames are looked at on the way to one.
+NOT_ON_A_CLUSTER = ("test_seen",)
 
 
 class Result(unittest.TextTestResult):
@@ -83,7 +91,8 @@ def watch(seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-k", metavar="PATTERN", action="append", help="only cases whose name has this in it")
-    parser.add_argument("--seconds", type=int, default=480, help="end the run after so long (default 480)")
+    parser.add_argument("--on", choices=[*FOLDERS, "both"], default="both", help="what to run against (default both)")
+    parser.add_argument("--seconds", type=int, default=660, help="end the run after so long (default 660)")
     options = parser.parse_args()
 
     if not os.access(broker.Broker.binary, os.X_OK):
@@ -95,21 +104,41 @@ def main():
     watch(options.seconds)
     print(f"felix-client {felix.__version__} on Python {sys.version.split()[0]}, against {broker.Broker.binary}", flush=True)
 
-    loader = unittest.TestLoader()
-    if options.k:
-        loader.testNamePatterns = [k if "*" in k else f"*{k}*" for k in options.k]
-    suite = loader.discover(os.path.join(HERE, "cases"), top_level_dir=HERE)
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(suite)
-
-    slowest = sorted(result.seconds.items(), key=lambda item: -item[1])[:5]
-    print("slowest: " + ", ".join(f"{name.rpartition('.')[2]} {seconds:.1f} s" for name, seconds in slowest))
-    failed = len(result.bad)
-    passed = len(result.ran - result.bad) - len(result.skipped)
-    for test, reason in result.skipped:
+    passed = failed = 0
+    skipped = []
+    for on in FOLDERS if options.on == "both" else [options.on]:
+        case.use({"broker": broker.Broker, "cluster": Cluster}[on])
+        print(f"--- against {'one broker' if on == 'broker' else 'a cluster of three'}", flush=True)
+        result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(suite(on, options.k))
+        slowest = sorted(result.seconds.items(), key=lambda item: -item[1])[:5]
+        print("slowest: " + ", ".join(f"{name.rpartition('.')[2]} {seconds:.1f} s" for name, seconds in slowest))
+        failed += len(result.bad)
+        passed += len(result.ran - result.bad) - len(result.skipped)
+        skipped += result.skipped
+    for test, reason in skipped:
         print(f"skipped: {test.id()}: {reason}")
     sys.stdout.flush()
     print(f"{passed} passed, {failed} failed", flush=True)
-    return 0 if passed > 0 and failed == 0 and not result.skipped else 1
+    return 0 if passed > 0 and failed == 0 and not skipped else 1
+
+
+def suite(on, patterns):
+    loader = unittest.TestLoader()
+    if patterns:
+        loader.testNamePatterns = [k if "*" in k else f"*{k}*" for k in patterns]
+    whole = unittest.TestSuite(loader.discover(os.path.join(HERE, folder), top_level_dir=HERE) for folder in FOLDERS[on])
+    if on == "broker":
+        return whole
+    return unittest.TestSuite(test for test in each(whole) if not any(name in test.id() for name in NOT_ON_A_CLUSTER))
+
+
+def each(tests):
+    """The cases of a suite of suites."""
+    for test in tests:
+        if isinstance(test, unittest.TestSuite):
+            yield from each(test)
+        else:
+            yield test
 
 
 if __name__ == "__main__":

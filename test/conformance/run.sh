@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The published Python client against our broker: `make conformance`.
 #
-#   test/conformance/run.sh [-k PATTERN]    # only cases with PATTERN in their name
+#   test/conformance/run.sh [-k PATTERN] [--on broker|cluster]    # only cases with PATTERN in their name, only against one
 #
 # Makes a virtual environment with the newest felix-client that installs (once; it lives outside the checkout, in
 # $FELIX_CONFORMANCE_CACHE or the user's cache folder, and is looked after once a day), builds the broker, and runs
-# the cases. The last line is 'N passed, N failed'. FELIX_BIN tests another binary, PYTHON is another Python.
+# the cases against one broker and against a cluster of three. The last line is 'N passed, N failed'. FELIX_BIN tests another binary, PYTHON is another Python.
 #
 # Exit status: 0 all cases passed; 1 some did not, or something does not build; 3 no version of the client could be
 # installed, so that nothing was checked; 4 there is no Python that can make an environment.

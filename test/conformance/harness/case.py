@@ -13,8 +13,18 @@ NAMESPACE = "default"
 UNKNOWN = "no-such-stream"
 
 _numbers = itertools.count(1)
-_shared = None  # a Broker, or why there is none
+_kind = Broker  # or what is like one
+_shared = None  # one of that kind, or why there is none
 _shared_lock = threading.Lock()
+
+
+def use(kind):
+    """From now on cases get brokers of that kind. The one that they shared until now is ended."""
+    global _kind, _shared
+    with _shared_lock:
+        if isinstance(_shared, Broker):
+            _shared.kill()
+        _kind, _shared = kind, None
 
 
 def shared_broker():
@@ -23,7 +33,7 @@ def shared_broker():
     with _shared_lock:
         if _shared is None:
             try:
-                _shared = Broker().start()
+                _shared = _kind().start()
             except Exception as e:
                 _shared = f"{e}"
                 raise
@@ -39,7 +49,7 @@ class BrokerCase(unittest.TestCase):
 
     def setUp(self):
         if self.own_broker:
-            self.broker = Broker().start()
+            self.broker = _kind().start()
             self.addCleanup(self.broker.kill)
         else:
             self.broker = shared_broker()
@@ -50,8 +60,7 @@ class BrokerCase(unittest.TestCase):
     def stream(self, **settings):
         """Makes a stream and returns its name."""
         name = f"{self._testMethodName.replace('_', '-')}-{next(_numbers)}"[-100:].lstrip("-")
-        self.broker.create(NAMESPACE, name, **settings)
-        return name
+        return self.broker.place(NAMESPACE, name, **settings)
 
     def client(self, **changes):
         """A client. It has no close that closes: its connection goes when nobody holds it any more."""
@@ -89,14 +98,30 @@ class BrokerCase(unittest.TestCase):
             events.append(event)
         return events
 
+    def take_to(self, subscription, offset, timeout=20.0):
+        """The next events up to that offset."""
+        deadline = time.monotonic() + timeout
+        events = self.take(subscription, 1, timeout)
+        while events[-1].offset < offset:
+            events += self.take(subscription, 1, deadline - time.monotonic())
+        return events
+
     def expect(self, subscription, first, payloads, timeout=20.0):
         """The next events are these payloads at offsets from first on."""
         events = self.take(subscription, len(payloads), timeout)
-        got = [(e.offset, bytes(e.payload)) for e in events]
-        for have, want in zip(got, enumerate(payloads, first)):
-            if have != want:
-                self.fail(f"got offset {have[0]} {have[1][:40]!r}, want offset {want[0]} {want[1][:40]!r}")
+        self.assert_whole(events, first, payloads)
         return events
+
+    def assert_whole(self, events, first, payloads=None):
+        """Offsets from first on, without a hole but for those that a cluster has, and tells."""
+        want = first
+        for i, event in enumerate(events):
+            skipped = event.skipped_before if self.broker.holes else 0
+            have = (event.offset - skipped, bytes(event.payload))
+            if have[0] != want or payloads is not None and have[1] != payloads[i] or skipped > self.broker.holes:
+                expected = "anything" if payloads is None else payloads[i][:40]
+                self.fail(f"got offset {event.offset} ({skipped} skipped before) {have[1][:40]!r}, want offset {want} {expected!r}")
+            want = event.offset + 1
 
     def expect_nothing(self, subscription, seconds=0.3):
         event = subscription.next_event(timeout=seconds)
