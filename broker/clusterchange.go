@@ -187,6 +187,10 @@ func (s *clusterStreams) reserve(n catalog.Name, shard uint32, upTo uint64) (uin
 	if int(shard) < len(e.Reserved) && e.Reserved[shard] >= upTo {
 		return e.Reserved[shard], nil
 	}
+	if int(shard) >= len(e.Places) { // another stream has the name by now
+		return 0, fmt.Errorf("broker: offsets of shard %d of %s: %w", shard, n, stream.ErrNotLeader)
+	}
+	incarnation := e.Incarnation
 	mark := upTo + st.Settings().ReserveBlock
 	if mark < upTo {
 		mark = math.MaxUint64
@@ -201,7 +205,8 @@ func (s *clusterStreams) reserve(n catalog.Name, shard uint32, upTo uint64) (uin
 	if e, err = s.cluster.State().Get(n); err != nil {
 		return 0, err
 	}
-	if e.Reserved[shard] < upTo { // the shard is another broker's by now
+	// The shard is another broker's by now, or the name another stream's.
+	if e.Incarnation != incarnation || int(shard) >= len(e.Reserved) || e.Reserved[shard] < upTo {
 		return 0, fmt.Errorf("broker: offsets of shard %d of %s: %w", shard, n, stream.ErrNotLeader)
 	}
 	return e.Reserved[shard], nil
