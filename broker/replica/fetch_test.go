@@ -379,3 +379,46 @@ func TestCatchingUpFromOneThatBegins(t *testing.T) {
 		t.Error("the dropped shard is back")
 	}
 }
+
+// What a reader found damaged is fetched by catching up too, which calls the shard whole.
+func TestCatchingUpRepairsWhatReadersFound(t *testing.T) {
+	var alone atomic.Bool
+	b := newBed(t, 2, func(c *Config) {
+		dial := c.Dial
+		c.Dial = func(ctx context.Context, node string) (net.Conn, error) {
+			if alone.Load() {
+				return nil, errors.New("nobody is there yet")
+			}
+			return dial(ctx, node)
+		}
+	})
+	a, f := b.lead(0), b.nodes[1]
+	key := b.openShard(a, 0, Opening{})
+	for i := range 40 {
+		a.must(key, fmt.Sprint(i), strings.Repeat("x", 1000))
+	}
+	b.settle()
+	alone.Store(true)
+	damage(t, f, key, 0, 8000)
+	s := f.g.find(key)
+	_, _, err := s.log.Records(0, 1<<20, nil)
+	for from := uint64(0); err == nil && from < 80; from++ {
+		_, _, err = s.log.Records(from, 1, nil)
+	}
+	if err == nil {
+		t.Fatal("the damage does not show")
+	}
+	s.damaged(err)
+	f.pause(true)
+	a.must(key, "more")
+	a.snapshot()
+	alone.Store(false)
+	if err := f.install(a); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.events(key, 0); len(got) != 81 {
+		t.Errorf("%d records are there", len(got))
+	}
+	f.pause(false)
+	b.same(key)
+}

@@ -2,12 +2,14 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"felix.dev/felix/broker/quorum"
+	"felix.dev/felix/broker/seglog"
 	"felix.dev/felix/broker/stream"
 )
 
@@ -99,7 +101,9 @@ func (s *shard) install(ctx context.Context, st *stream.ReplicaState, index uint
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	peers := append([]string{from}, s.g.cfg.Peers()...) // the others in case it cannot read its own
-	f := filling{s: s, upTo: st.Next, oldest: st.Oldest, peers: peers, applied: index}
+	// What a reader has found damaged counts as whole afterwards: it is fetched as well.
+	_, damaged := errors.AsType[*seglog.CorruptionError](s.broken())
+	f := filling{s: s, upTo: st.Next, oldest: st.Oldest, rebuild: damaged, peers: peers, applied: index}
 	if err := f.run(ctx); err != nil {
 		return err
 	}
