@@ -36,7 +36,7 @@ type Cluster struct {
 	Replicas int `json:"replicas,omitempty"`
 	// Heartbeat is how long a follower waits to hear of its leader, Election how long
 	// a candidate waits for votes (500ms each), and Lease how long a leader that
-	// cannot reach a majority goes on (250ms).
+	// cannot reach a majority goes on (the heartbeat).
 	Heartbeat Duration `json:"heartbeat,omitzero"`
 	Election  Duration `json:"election,omitzero"`
 	Lease     Duration `json:"lease,omitzero"`
@@ -63,7 +63,7 @@ func (c *Cluster) setDefaults(advertise string) {
 	c.Replicas = cmp.Or(c.Replicas, defaultReplicas)
 	c.Heartbeat = cmp.Or(c.Heartbeat, Duration(500*time.Millisecond))
 	c.Election = cmp.Or(c.Election, c.Heartbeat)
-	c.Lease = cmp.Or(c.Lease, c.Heartbeat/2)
+	c.Lease = cmp.Or(c.Lease, c.Heartbeat)
 	if c.Advertise != "" {
 		return
 	}
