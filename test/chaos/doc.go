@@ -29,12 +29,14 @@
 //
 // # Files
 //
-//	process_test.go    a broker's process    cluster_test.go  brokers that are a cluster
+//	process_test.go    a broker's process    machine_test.go  ports and memory
+//	cluster_test.go    a cluster's brokers   status_test.go   what is asked and waited for
 //	inproc_test.go     a broker in this one  disk_test.go     its disk
 //	ledger_test.go     what is known of each record of a broker that is alone
 //	load_test.go       its publishers        reader_test.go   its readers, and reads afterwards
 //	crash_test.go      its tests
 //	crowd_test.go      publishers and readers of a cluster
+//	single_test.go     publishes one by one, bursts, and waiting for all of them
 //	verdict_test.go    how they end and what is concluded
 //	pinned_test.go     who stays with one broker
 //	seeds_test.go      anything at any time, to processes

@@ -269,7 +269,8 @@ func TestB47RetentionAndAPausedFollower(t *testing.T) {
 	w.finish()
 }
 
-// A follower that was away while more was published than logs keep catches up, in bounded memory.
+// A follower that was away while more was published than logs keep catches up by a snapshot of each group, installed once, in
+// bounded memory.
 func TestFollowerFarBehind(t *testing.T) {
 	rng := seeded(t)
 	c := newProcesses(t, 3, func(_ string, cfg *broker.Config) { cfg.Streams.SegmentBytes = 8 << 20 })
@@ -284,6 +285,9 @@ func TestFollowerFarBehind(t *testing.T) {
 	away.startMember()
 	c.untilReady(away)
 	c.untilInSync()
+	if n, again := away.says("snapshot installed"), away.says("snapshot was not installed"); n < 1 || n > 3 || again > 0 {
+		t.Errorf("%d snapshots were installed, of at most three groups, and %d were not", n, again)
+	}
 	if peak := peakMemory(t, away); peak > 400<<20 {
 		t.Errorf("it took %d MiB to catch up with %d MiB", peak>>20, bytes>>20)
 	} else {
