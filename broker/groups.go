@@ -28,6 +28,7 @@ type groups struct {
 	dial    func(ctx context.Context, node string) (net.Conn, error)
 	moved   func(node string, term uint64) *stream.Moved
 	changed func()
+	placed  func(group uint32) []route.Key // the shards that the catalog gives a group
 
 	byID   atomic.Pointer[map[uint32]*replica.Group] // replaced as a whole, under mu
 	mu     sync.Mutex
@@ -119,20 +120,26 @@ func (g *groups) started(id uint32, q *quorum.Group) {
 // stopped ends the machine of a group that was closed here, and removes what it
 // holds if this broker is no member any more.
 func (g *groups) stopped(ctx context.Context, id uint32, removed bool) error {
-	r := g.get(id)
-	if r == nil {
+	if r := g.get(id); r != nil {
+		g.set(id, nil)
+		g.fetches.Remove(r)
+		shards := r.Shards()
+		err := r.Close(ctx)
+		for _, s := range shards { // what is kept of one that is not here would keep its folder
+			g.health.Delete(route.Key(s.Key))
+		}
+		g.changed()
+		if err != nil {
+			return err
+		}
+	}
+	if !removed {
 		return nil
 	}
-	g.set(id, nil)
-	g.fetches.Remove(r)
-	shards := r.Shards()
-	err := r.Close(ctx)
-	g.changed()
-	if err != nil || !removed {
-		return err
-	}
-	for _, s := range shards {
-		if err := g.removeLog(s.Key); err != nil {
+	// It was closed before, perhaps by an earlier process: the catalog tells what it held.
+	// What is of streams that are gone goes with their folders.
+	for _, key := range g.placed(id) {
+		if err := g.removeLog(replica.ShardKey(key)); err != nil {
 			return err
 		}
 	}

@@ -134,7 +134,7 @@ func (m *member) assemble(b *Broker) error {
 	}
 	fetches := replica.NewFetches()
 	m.groups = &groups{
-		opener: o, log: b.log, fetches: fetches, peers: m.holders,
+		opener: o, log: b.log, fetches: fetches, peers: m.holders, placed: m.placed,
 		dial: func(ctx context.Context, node string) (net.Conn, error) {
 			return m.peers.Dial(ctx, node, peer.KindFetch, "")
 		},
@@ -173,6 +173,19 @@ func (m *member) holders(group uint32) (nodes []string) {
 		}
 	}
 	return nodes
+}
+
+// placed are the shards that the catalog gives a group.
+func (m *member) placed(group uint32) (keys []route.Key) {
+	entries := m.cluster.State().List()
+	for i := range entries {
+		for shard, p := range entries[i].Places {
+			if p.Group == group {
+				keys = append(keys, keyOf(&entries[i], shard))
+			}
+		}
+	}
+	return keys
 }
 
 // aloneBefore is what a broker that was alone until now brings to the cluster that it

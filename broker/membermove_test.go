@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"felix.dev/felix/broker/admin"
@@ -59,6 +60,11 @@ func TestDrainedBrokerHoldsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "nothing is on the drained broker", func() bool { return c.holds(a, "b") == "" })
+	logs := filepath.Join(b.cfg.DataDir, streamsName, "*", "*", "s-Quorum", "*", "*", "*.log")
+	eventually(t, "nothing of the groups is on the drained broker's disk", func() bool {
+		left, err := filepath.Glob(logs)
+		return err == nil && len(left) == 0
+	})
 	b.stop()
 	for _, durability := range []string{"Quorum", "Durable"} {
 		n := 0
