@@ -85,7 +85,7 @@ func (s *clusterStreams) remove(ctx context.Context, n catalog.Name) error {
 		e, err := st.Get(n)
 		if err != nil || e.Incarnation != have.Incarnation {
 			s.cluster.Spread(ctx)
-			return nil //nolint:nilerr // it is gone, as was wanted
+			return nil // it is gone, as was wanted
 		}
 		select {
 		case <-changed:

@@ -66,14 +66,14 @@ func newTestCluster(t *testing.T) *testCluster {
 func freeAddr(t *testing.T, network string) string {
 	t.Helper()
 	if network == "udp" {
-		l, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // at once
+		l, err := net.ListenPacket("udp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = l.Close() }()
 		return l.LocalAddr().String()
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,6 +95,7 @@ func durabilityOf(d catalog.Durability) stream.Durability {
 		return stream.Memory
 	case catalog.Quorum:
 		return stream.Quorum
+	default:
+		return stream.Durable
 	}
-	return stream.Durable
 }

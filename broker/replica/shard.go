@@ -97,7 +97,7 @@ func (s *shard) broken() error {
 }
 
 // check finds out whether the log holds what the shard is known to have.
-func (s *shard) check() bool {
+func (s *shard) check() {
 	err := s.log.Err()
 	if err == nil && s.log.Next() < s.Mark() {
 		err = errLacking
@@ -105,7 +105,6 @@ func (s *shard) check() bool {
 	if err != nil {
 		s.fail(err)
 	}
-	return err == nil
 }
 
 // fail notes that the shard is not whole, and has it repaired.
