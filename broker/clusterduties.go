@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -83,6 +84,14 @@ func (s *clusterStreams) leadGroup(ctx context.Context, r *replica.Group, st *ca
 	for _, i := range r.Shards() {
 		have[i.Key] = i
 	}
+	// A catalog that lags behind may have a stream that was deleted, whose shards the group
+	// has dropped: they would come back, with offsets that were used (B17).
+	if slices.ContainsFunc(duties, func(d duty) bool { _, there := have[replica.ShardKey(keyOf(d.entry, d.shard))]; return !there }) {
+		if err := within(ctx, s.cluster.Sync); err != nil {
+			return fmt.Errorf("broker: whether shards are still to be opened is not known: %w", err)
+		}
+		st = s.cluster.State()
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(dutiesAtOnce)
 	do := func(f func(context.Context) error) { g.Go(func() error { return within(ctx, f) }) }
@@ -91,6 +100,9 @@ func (s *clusterStreams) leadGroup(ctx context.Context, r *replica.Group, st *ca
 		info, there := have[key]
 		switch {
 		case !there && !e.Deleting:
+			if !wanted(st, e) {
+				continue
+			}
 			do(func(ctx context.Context) error {
 				return r.OpenShard(ctx, replica.Opening{Key: key, First: e.FirstOffsets[d.shard], Spec: d.spec})
 			})
@@ -106,6 +118,12 @@ func (s *clusterStreams) leadGroup(ctx context.Context, r *replica.Group, st *ca
 		}
 	}
 	return g.Wait()
+}
+
+// wanted says whether a stream is to be served as far as a state knows.
+func wanted(st *catalog.State, e *catalog.Entry) bool {
+	now, err := st.Get(e.Spec.Name)
+	return err == nil && now.Incarnation == e.Incarnation && !now.Deleting
 }
 
 func within(ctx context.Context, do func(context.Context) error) error {
