@@ -32,21 +32,31 @@ var (
 )
 
 // Stream shows one stream.
-func (a adminAPI) Stream(_ context.Context, name admin.Name) (admin.Stream, error) {
+func (a adminAPI) Stream(ctx context.Context, name admin.Name) (admin.Stream, error) {
 	v, err := a.streams.lookup(name.CatalogName())
 	if err != nil {
 		return admin.Stream{}, err
 	}
-	return shown(v), nil
+	out := []admin.Stream{shown(v)}
+	a.complete(ctx, out)
+	return out[0], nil
+}
+
+// complete has the shards shown that this broker does not serve, if it is one of a cluster.
+func (a adminAPI) complete(ctx context.Context, streams []admin.Stream) {
+	if c, ok := a.changes.(*clusterStreams); ok {
+		c.complete(ctx, streams)
+	}
 }
 
 // Streams shows all streams.
-func (a adminAPI) Streams(context.Context) ([]admin.Stream, error) {
+func (a adminAPI) Streams(ctx context.Context) ([]admin.Stream, error) {
 	all := a.streams.all()
 	out := make([]admin.Stream, 0, len(all))
 	for _, v := range all {
 		out = append(out, shown(v))
 	}
+	a.complete(ctx, out)
 	return out, nil
 }
 
@@ -124,14 +134,19 @@ func shown(v *served) admin.Stream {
 			}
 			continue
 		}
-		info := local.Info()
-		k.OldestOffset, k.NextOffset = info.Oldest, info.Mark
-		k.LogBytes, k.TailBytes, k.Subscriptions = info.LogBytes, info.TailBytes, info.Subscriptions
-		if p := local.problem(&info); p != nil {
-			k.Error, k.Detail = p.advice(), p.err.Error()
-		}
+		local.show(k)
 	}
 	return out
+}
+
+// show says how a shard stands whose records are here.
+func (s *openShard) show(k *admin.Shard) {
+	info := s.Info()
+	k.OldestOffset, k.NextOffset = info.Oldest, info.Mark
+	k.LogBytes, k.TailBytes, k.Subscriptions = info.LogBytes, info.TailBytes, info.Subscriptions
+	if p := s.problem(&info); p != nil {
+		k.Error, k.Detail = p.advice(), p.err.Error()
+	}
 }
 
 // Subscriptions shows the readers of a stream, or all of them.

@@ -232,6 +232,7 @@ func newClusterStreams(m *member, o *opener, log *slog.Logger) *clusterStreams {
 	}
 	s.brokers = s.reachable
 	s.answerMoves()
+	s.answerShows()
 	return s
 }
 

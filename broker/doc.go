@@ -71,6 +71,6 @@
 //	handedover.go                     streams made, changed and deleted by all; a shard that comes here, or has gone
 //	clusterapi.go                     the cluster as package admin asks for it
 //	health.go, problem.go, readiness.go  what is wrong with a shard, in words, and for /readyz
-//	adminapi.go, source.go            the broker as package admin and as a scrape ask for it
+//	adminapi.go, showshards.go, source.go  the broker as package admin and as a scrape ask for it
 //	loglimit.go                       a storm of one message does not hide the others
 package broker
