@@ -184,7 +184,7 @@ func (c *cluster) route(leader string) []string {
 func (c *cluster) usage(ctx context.Context, m moment) (*usage, error) {
 	var sum usage
 	for _, b := range c.members {
-		u, err := b.process.usage(ctx, m)
+		u, err := b.usage(ctx, m)
 		if err != nil {
 			return nil, fmt.Errorf("broker %s: %w", b.node, err)
 		}
@@ -235,7 +235,7 @@ func (c *cluster) Close() error {
 	c.closeIdle()
 	var g errgroup.Group
 	for _, m := range c.members {
-		g.Go(m.process.Close)
+		g.Go(m.Close)
 	}
 	return errors.Join(g.Wait(), os.RemoveAll(c.dir))
 }
