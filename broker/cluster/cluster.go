@@ -106,16 +106,17 @@ func (c *Cluster) Start(ctx context.Context) error {
 }
 
 // Close gives leaderships away, closes the replicas and ends everything. When ctx
-// ends first, what hangs is left behind, and the error says so.
+// ends there are no farewells any more, and what hangs for another five seconds is
+// left behind; the error says so.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.closeOnce.Do(func() {
+		longer, cancel := orderly(ctx)
+		defer cancel()
 		c.steward.stop()
 		c.moves.stop()
 		err := c.replicas.stop(ctx)
 		if meta := c.meta.Load(); meta != nil {
-			if cerr := meta.Close(ctx); !errors.Is(cerr, quorum.ErrClosed) {
-				err = errors.Join(err, cerr)
-			}
+			err = errors.Join(err, closeGroup(ctx, longer, meta))
 		}
 		c.finish(later(CodeClosed, "this broker is shutting down"))
 		done := make(chan struct{})
@@ -125,8 +126,8 @@ func (c *Cluster) Close(ctx context.Context) error {
 		}()
 		select {
 		case <-done:
-		case <-ctx.Done():
-			err = errors.Join(err, fmt.Errorf("cluster: close: %w", ctx.Err()))
+		case <-longer.Done():
+			err = errors.Join(err, fmt.Errorf("cluster: close: %w", longer.Err()))
 		}
 		c.closeErr = err
 	})

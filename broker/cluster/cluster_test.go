@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"testing"
 
 	"felix.dev/felix/broker/catalog"
@@ -61,4 +62,25 @@ func TestOneBrokerBecomesThreeAndFive(t *testing.T) {
 	if g, ok := s.Groups[0], s.Groups[0].ID == catalog.MetadataGroup; !ok || len(g.Members) != 5 {
 		t.Errorf("got %+v", g)
 	}
+}
+
+// Who closes without any time leaves no replica behind: its files may be opened again
+// at once.
+func TestCloseWithoutTime(t *testing.T) {
+	w := newTown(t)
+	all := w.found(3)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = all[1].cluster.Close(over) // that it was not in order is meant
+	if n := all[1].machines.groups(); n != 0 {
+		t.Errorf("%d machines are left", n)
+	}
+	for id := range uint32(3) {
+		if g, ok := all[1].cluster.Group(id + 1); ok {
+			t.Errorf("group %d is still open: %+v", id+1, g.State())
+		}
+	}
+	all[1].stop()
+	all[1].must()
+	w.whole(all...)
 }

@@ -56,6 +56,7 @@
 //	report.go      what this broker says about itself
 //	leaders.go     who leads what
 //	replicas.go    opening and closing replicas
+//	closing.go     how long what is open is waited for
 //	converge.go    acting on the members of a group
 //	step.go        deciding on the next change of a group's members
 //	steward.go     what the metadata leader does for all

@@ -112,10 +112,12 @@ func (r *replicas) start() {
 func (r *replicas) stop(ctx context.Context) error {
 	if r.cancel != nil {
 		r.cancel()
+		longer, cancel := orderly(ctx)
+		defer cancel()
 		select {
 		case <-r.done:
-		case <-ctx.Done():
-			return fmt.Errorf("cluster: close replicas: %w", ctx.Err())
+		case <-longer.Done():
+			return fmt.Errorf("cluster: close replicas: %w", longer.Err())
 		}
 	}
 	var mu sync.Mutex
@@ -264,17 +266,16 @@ func (r *replicas) drop(ctx context.Context, id uint32, have *replica) error {
 // shut closes a replica.
 func (r *replicas) shut(ctx context.Context, have *replica) error {
 	have.stop()
-	err := have.group.Close(ctx)
-	if errors.Is(err, quorum.ErrClosed) {
-		err = nil
-	}
-	if err != nil {
+	longer, cancel := orderly(ctx)
+	defer cancel()
+	if err := closeGroup(ctx, longer, have.group); err != nil {
 		return fmt.Errorf("cluster: close group %d: %w", have.id, err)
 	}
 	r.replace(func(open map[uint32]*replica) { delete(open, have.id) })
 	<-have.done
+	var err error
 	if r.c.cfg.Stopped != nil {
-		err = r.c.cfg.Stopped(ctx, have.id, false)
+		err = r.c.cfg.Stopped(longer, have.id, false)
 	}
 	r.c.leaders.notify()
 	return err
