@@ -35,7 +35,10 @@ func (a *app) subsCommand() *cobra.Command {
 
 LAG counts records that were committed and not sent to the reader; BATCHES and BYTES are what its bound is
 held against, and "-" while it reads history, of which nobody has counted them. With --watch the table is
-drawn anew every second; q or Ctrl-C ends it.`,
+drawn anew every second; q or Ctrl-C ends it.
+
+In a cluster these are the readers of the broker that is asked, which serves those of the shards that it leads
+('felix stream describe' says who leads); --admin asks another one, and --end has to be asked of the same.`,
 		Example: `  felix subs
   felix subs orders --watch
   felix subs --sort dropped -o json
