@@ -107,7 +107,7 @@ func (s *clusterStreams) leadGroup(ctx context.Context, r *replica.Group, st *ca
 				return r.OpenShard(ctx, replica.Opening{Key: key, First: e.FirstOffsets[d.shard], Spec: d.spec})
 			})
 		case e.Deleting && !ended(e, d.shard):
-			do(func(ctx context.Context) error { return s.sealReplicated(ctx, r, e, d.shard, there) })
+			do(func(ctx context.Context) error { return s.sealReplicated(ctx, r, d, there) })
 		case !e.Deleting && !bytes.Equal(info.Spec, d.spec):
 			do(func(ctx context.Context) error { return r.Configure(ctx, key, d.spec) })
 		}
@@ -133,16 +133,19 @@ func within(ctx context.Context, do func(context.Context) error) error {
 }
 
 // sealReplicated ends a shard of a stream that is being deleted, and says where. One
-// that its group never had has ended where it would have begun.
-func (s *clusterStreams) sealReplicated(ctx context.Context, r *replica.Group, e *catalog.Entry, shard int, there bool) error {
-	end := e.FirstOffsets[shard]
-	if there {
-		var err error
-		if end, err = r.Seal(ctx, replica.ShardKey(keyOf(e, shard))); err != nil {
+// that its group does not have is made first: an entry that makes it may be on its way.
+func (s *clusterStreams) sealReplicated(ctx context.Context, r *replica.Group, d duty, there bool) error {
+	key := replica.ShardKey(keyOf(d.entry, d.shard))
+	if !there {
+		if err := r.OpenShard(ctx, replica.Opening{Key: key, First: d.entry.FirstOffsets[d.shard], Spec: d.spec}); err != nil {
 			return err
 		}
 	}
-	return s.reportEnd(ctx, e, shard, end)
+	end, err := r.Seal(ctx, key)
+	if err != nil {
+		return err
+	}
+	return s.reportEnd(ctx, d.entry, d.shard, end)
 }
 
 // endShards ends the shards that this broker owns of streams that are being deleted,

@@ -60,13 +60,18 @@ func (c CancelMove) apply(t *transition) error {
 	switch {
 	case err != nil:
 		return err
+	case p.Moving == "" && p.Epoch == c.Epoch+1 && p.Owner != c.To: // done before
+		t.answer(e)
+		return nil
 	case p.Epoch != c.Epoch || p.Moving != c.To && p.Moving != "":
 		return c.stale(p)
 	case p.Moving == "":
 		t.answer(e)
 		return nil
 	}
-	p.Moving = ""
+	// A FinishMove of this move that is still on its way must not count: what its
+	// owner takes from now on nobody has copied.
+	p.Moving, p.Epoch = "", p.Epoch+1
 	t.setPlace(e, c.Shard, p)
 	return nil
 }

@@ -32,16 +32,20 @@ func TestMove(t *testing.T) {
 	c.refused(CancelMove{to(3, 1)}, ErrStale)
 	encoded(t, c.state)
 	c.do(CancelMove{to(2, 1)})
-	if got := place(); got.Moving != "" || got.Owner != "n1" || got.Epoch != 1 {
+	if got := place(); got.Moving != "" || got.Owner != "n1" || got.Epoch != 2 {
 		t.Errorf("got %+v", got)
 	}
+	c.do(CancelMove{to(2, 1)}) // done before
 	c.refused(FinishMove{to(2, 1)}, ErrStale)
-	c.do(BeginMove{to(3, 1)})
-	c.do(FinishMove{to(3, 1)})
-	if diff := cmp.Diff(ShardPlace{Owner: "n3", Instance: "i3", Epoch: 2}, place()); diff != "" {
+	c.do(BeginMove{to(2, 2)}) // a move of its own: what was left of the first does not count
+	c.refused(FinishMove{to(2, 1)}, ErrStale)
+	c.do(CancelMove{to(2, 2)})
+	c.do(BeginMove{to(3, 3)})
+	c.do(FinishMove{to(3, 3)})
+	if diff := cmp.Diff(ShardPlace{Owner: "n3", Instance: "i3", Epoch: 4}, place()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	c.refused(CancelMove{to(3, 1)}, ErrStale)
+	c.refused(CancelMove{to(3, 3)}, ErrStale)
 	c.refused(FinishMove{to(2, 1)}, ErrStale)
 }
 

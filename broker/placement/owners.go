@@ -38,6 +38,7 @@ func ownerMoves(v View) (moves, cancels []catalog.MoveShard) {
 				}
 				m.To = p.Moving
 				cancels = append(cancels, m)
+				m.Epoch++ // which calling it off does
 				load[p.Moving]--
 				load[p.Owner]++
 			}

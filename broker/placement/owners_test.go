@@ -34,7 +34,7 @@ func TestDestinationThatIsDrained(t *testing.T) {
 	if len(c.Cancels) != 1 || len(c.Moves) != 1 || c.Moves[0].To != "n3" {
 		t.Errorf("got %+v", c)
 	}
-	if p := owner(t, w, &e); p.Owner != "n3" || p.Epoch != 2 {
+	if p := owner(t, w, &e); p.Owner != "n3" || p.Epoch != 3 {
 		t.Errorf("got %+v", p)
 	}
 }

@@ -37,7 +37,7 @@ type beatAnswer struct {
 }
 
 // pace is the time between two frames of heartbeats: a heartbeat timeout has room for several.
-func (t Timings) pace() time.Duration { return t.Heartbeat / 4 }
+func (t Timings) pace() time.Duration { return t.Heartbeat / 3 }
 
 // fresh is how old an answer may be that raft is given. A leader that hears nothing
 // gives up after one lease and this.
