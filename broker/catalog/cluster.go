@@ -128,7 +128,7 @@ type ShardPlace struct {
 	// another instance by now (its volume was wiped), a durable shard is lost: the
 	// new instance must not serve it as if it were empty.
 	Instance string `json:"instance,omitempty"`
-	Epoch    uint64 `json:"epoch,omitempty"`  // of the owner; rises with every move
+	Epoch    uint64 `json:"epoch,omitempty"`  // of the owner; rises with every move, one that is called off included
 	Moving   string `json:"moving,omitempty"` // node that the shard is being moved to
 }
 
