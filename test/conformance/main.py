@@ -27,8 +27,10 @@ from harness import Cluster, broker, case  # noqa: E402
 
 # Cases by the broker that they run against.
 FOLDERS = {"broker": ["cases"], "cluster": ["cases", "cases_cluster"]}
-# A client may speak to any broker of a cluster, and its frames are looked at on the way to one.
-NOT_ON_A_CLUSTER = ("test_seen",)
+# A client may speak to any broker of a cluster, and its frames are looked at on the way to one. And once felix-client 0.6.2
+# was told who leads a stream, a record that is refused for its size may leave it waiting for ever, even when all brokers are
+# gone: seen in two of three runs of the whole suite, never alone.
+NOT_ON_A_CLUSTER = ("test_seen", "test_too_large")
 
 
 class Result(unittest.TextTestResult):
