@@ -12,7 +12,7 @@ const holdTime = 30 * time.Second
 // hold keeps the entries from an index on for a follower that installs a snapshot.
 type hold struct {
 	index uint64
-	until time.Time // zero: as long as it is called
+	until time.Time
 }
 
 func (s *logStore) hold(follower string, index uint64) {
@@ -88,10 +88,16 @@ func (s *logStore) compact(high uint64) error {
 	}
 	now := time.Now()
 	maps.DeleteFunc(s.holds, func(_ string, h hold) bool { return now.After(h.until) })
+	late := false
 	for _, h := range s.holds {
-		high = min(high, h.index-1) // the last one of the snapshot is asked for too: its term
+		if h.index-1 < high { // the last one of the snapshot is asked for too: its term
+			high, late = h.index-1, true
+		}
 	}
 	nothing := high < s.first
+	if nothing {
+		s.late = late
+	}
 	s.mu.Unlock()
 	if nothing {
 		return nil
@@ -102,7 +108,24 @@ func (s *logStore) compact(high uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropTo(high)
+	s.late = late
 	return nil
+}
+
+// overdue tells whether entries stayed for holds that have ended. raft compacts after a
+// snapshot only, and where nothing is appended none is taken.
+func (s *logStore) overdue(now time.Time) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.late {
+		return false
+	}
+	for _, h := range s.holds {
+		if !now.After(h.until) {
+			return false
+		}
+	}
+	return true
 }
 
 // trailing is the highest index that may go so that n bytes of entries stay.

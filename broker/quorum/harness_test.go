@@ -21,14 +21,14 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
-// fast are the timings of tests.
-var fast = Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Millisecond, Lease: 250 * time.Millisecond, Commit: 250 * time.Millisecond}
+// fast are the timings of tests: as fast as a busy machine can do.
+var fast = Timings{Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond, Lease: 500 * time.Millisecond, Commit: 250 * time.Millisecond}
 
 // calm is for tests that hold a leader to stay: the machine they run on is slow at times.
 func calm(cfg *NodeConfig) {
-	cfg.Timings = Timings{Heartbeat: time.Second, Election: time.Second, Lease: time.Second, Commit: 250 * time.Millisecond}
+	cfg.Timings = Timings{Heartbeat: 2 * time.Second, Election: 2 * time.Second, Lease: 2 * time.Second, Commit: 250 * time.Millisecond}
 }
 
 // cluster is some brokers of one test with one group, unless it opens more.

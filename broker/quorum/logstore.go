@@ -40,6 +40,7 @@ type logStore struct {
 	sinceBase           int64 // of those after base
 	buried              int   // marks with term 0
 	holds               map[string]hold
+	late                bool // the last compaction left entries for holds
 	pressed             time.Time
 	closed              bool
 }

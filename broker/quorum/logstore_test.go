@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
@@ -152,7 +153,7 @@ func TestAppendThatFails(t *testing.T) {
 	wantTerms(t, s, map[uint64]uint64{1: 1, 2: 1, 3: 2, 4: 2})
 }
 
-// TestHolds: an install keeps the entries that follow it, until the write-ahead log is full.
+// TestHolds: an install keeps the entries that follow it, until it has ended or the write-ahead log is full.
 func TestHolds(t *testing.T) {
 	s, _ := testLog(t, 0)
 	if err := store(t, s, 1, 1, 10); err != nil {
@@ -166,12 +167,18 @@ func TestHolds(t *testing.T) {
 	if first, _ := s.FirstIndex(); first != 4 {
 		t.Errorf("first entry %d, want the last one of the snapshot that is installed", first)
 	}
+	if now := time.Now(); s.overdue(now) || !s.overdue(now.Add(holdTime+time.Second)) {
+		t.Error("what the install kept is to go once it has ended, and not before")
+	}
 	s.press()
 	if err := s.compact(8); err != nil {
 		t.Fatal(err)
 	}
 	if first, _ := s.FirstIndex(); first != 9 {
 		t.Errorf("first entry under pressure %d", first)
+	}
+	if s.overdue(time.Now().Add(time.Hour)) {
+		t.Error("nothing is left to go")
 	}
 }
 

@@ -174,7 +174,7 @@ func TestOneChangeAtATime(t *testing.T) {
 // TestSlowFollower: it does not slow those who wait for a majority. // B90
 func TestSlowFollower(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, nil)
+	c := newCluster(t, 3, calm)
 	leader := c.put("before")
 	slow := c.others(leader)[0]
 	c.nw.Delay(leader.name, slow.name, 400*time.Millisecond, 0)

@@ -130,7 +130,7 @@ func (n *Node) list() []*Group {
 }
 
 // tick looks after all groups: what hangs, whose leader is silent, which proposals are
-// late, and who has grown enough for a snapshot.
+// late, who has grown enough for a snapshot, and who may remove entries at last.
 func (n *Node) tick() {
 	for n.untilTick() {
 		now := time.Now()
@@ -141,6 +141,8 @@ func (n *Node) tick() {
 			entries, bytes := g.log.grown()
 			if entries >= n.cfg.SnapshotEntries || bytes >= n.cfg.SnapshotBytes {
 				g.snapshotSoon()
+			} else if g.log.overdue(now) {
+				g.compactSoon()
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // TestRefusals: what is refused was not appended, and the error says why.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, nil)
+	c := newCluster(t, 3, calm)
 	leader := c.put("before")
 	follower := c.others(leader)[0]
 	for _, tc := range []struct {
@@ -56,7 +56,7 @@ func TestRefusals(t *testing.T) {
 // TestOrder: entries are applied in the order of the calls.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, nil)
+	c := newCluster(t, 3, calm)
 	leader := c.leader()
 	var last *Proposal
 	for i := range 300 {
@@ -77,7 +77,7 @@ func TestOrder(t *testing.T) {
 // TestMinority: it refuses, and does not keep anybody waiting.
 func TestMinority(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 5, nil)
+	c := newCluster(t, 5, calm)
 	leader := c.put("before")
 	c.settled()
 	mate := c.others(leader)[0]

@@ -47,15 +47,23 @@ func (g *Group) snapshot() error {
 }
 
 // snapshotSoon takes a snapshot, unless one is being taken or the last try is too recent.
-func (g *Group) snapshotSoon() {
+func (g *Group) snapshotSoon() { g.soon("no snapshot; it is tried again", g.snapshot) }
+
+// compactSoon removes what an install kept until now.
+func (g *Group) compactSoon() {
+	g.soon("entries before the snapshot stay; it is tried again", func() error { return g.log.compact(g.log.based()) })
+}
+
+// soon is the ticker's.
+func (g *Group) soon(otherwise string, do func() error) {
 	if time.Since(g.snapped) < snapshotPause || !g.snapping.CompareAndSwap(false, true) {
 		return
 	}
 	g.snapped = time.Now()
 	if !g.run(func() {
 		defer g.snapping.Store(false)
-		if err := g.snapshot(); err != nil && !errors.Is(err, ErrClosed) {
-			g.slg.Warn("no snapshot; it is tried again", "err", err)
+		if err := do(); err != nil && !errors.Is(err, ErrClosed) {
+			g.slg.Warn(otherwise, "err", err)
 		}
 	}) {
 		g.snapping.Store(false)
