@@ -21,6 +21,9 @@ func Listen(ctx context.Context, addr string, o Options) (*Conn, Report, error) 
 	if o.WriteBuffer == 0 {
 		o.WriteBuffer = DefaultBuffer
 	}
+	if err := ctx.Err(); err != nil { // looking a name up may be faster than noticing that
+		return nil, Report{}, fmt.Errorf("udp: listen %s: %w", addr, err)
+	}
 	var lc net.ListenConfig
 	pc, err := lc.ListenPacket(ctx, "udp", addr)
 	if err != nil {

@@ -42,7 +42,7 @@ func fields(of reflect.Type, within bool, prefix string, found map[string]bool) 
 		}
 		below := map[string]bool{}
 		fields(f.Type, within, "", below)
-		if !within || len(below) == 0 {
+		if !within || len(below) == 0 || f.Type.Kind() == reflect.Pointer { // one may be there or not
 			found[prefix+name] = true
 		}
 		for b := range below {
