@@ -146,6 +146,7 @@ func TestDrainAndRemove(t *testing.T) {
 // and unseats nobody.
 func TestRemovedWhileAway(t *testing.T) {
 	w := newTown(t)
+	w.calm()
 	all := w.found(4)
 	ctx := t.Context()
 	w.net.Isolate("d")

@@ -31,6 +31,7 @@ type town struct {
 	t     *testing.T
 	net   *faultnet.Network
 	certs string
+	times quorum.Timings
 
 	mu    sync.Mutex
 	names map[string]string // address by stable name
@@ -39,7 +40,7 @@ type town struct {
 func newTown(t *testing.T) *town {
 	t.Helper()
 	t.Parallel() // most of the time it waits
-	w := &town{t: t, net: faultnet.New(t, 0), certs: t.TempDir(), names: make(map[string]string)}
+	w := &town{t: t, net: faultnet.New(t, 0), certs: t.TempDir(), names: make(map[string]string), times: quorum.Timings{Commit: 100 * time.Millisecond}}
 	if err := pki.CreateCA(w.certs, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func (h *house) open(change ...func(*Config)) error {
 	self := quorum.Server{Node: h.node, Instance: h.instance}
 	node, err := quorum.NewNode(quorum.NodeConfig{
 		Self: self, Dir: filepath.Join(h.dir, "groups"), WAL: l, Peer: tr, Log: log,
-		Timings: quorum.Timings{Commit: 100 * time.Millisecond},
+		Timings: h.w.times,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +198,11 @@ func (h *house) must(change ...func(*Config)) *house {
 		h.w.t.Fatalf("%s: %v", h.node, err)
 	}
 	return h
+}
+
+// calm has groups elect late: for tests that hold a leader to stay, while the machine may be busy.
+func (w *town) calm() {
+	w.times.Heartbeat, w.times.Election, w.times.Lease = 3*time.Second, 3*time.Second, 3*time.Second
 }
 
 // found makes a cluster of brokers a, b, c and so on, and waits until it is whole.

@@ -18,7 +18,7 @@ import (
 	"felix.dev/felix/broker/wire"
 )
 
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // bed is a few brokers with a replica each. The log that they agree on is the test's:
 // what the leader proposes is an entry at once.

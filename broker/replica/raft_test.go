@@ -131,7 +131,7 @@ func TestLeaderWithAFullDisk(t *testing.T) {
 
 // A hand-over in order sends readers to the next leader, behind all that was committed.
 func TestTransferSendsReadersOn(t *testing.T) {
-	r := newRig(t, 3, "", nil)
+	r := newRig(t, 3, "", calm)
 	key := r.open(0, Opening{})
 	if _, err := r.send(key, 1, 0, "one"); err != nil {
 		t.Fatal(err)
@@ -161,9 +161,7 @@ func TestTransferSendsReadersOn(t *testing.T) {
 
 // The largest publish that a client can send is one entry, and one page of a fetch.
 func TestLargestPublish(t *testing.T) {
-	r := newRig(t, 3, "", func(n *quorum.NodeConfig, _ *Config) { // it takes a busy machine long to copy them
-		n.Timings = quorum.Timings{Heartbeat: 2 * time.Second, Election: 2 * time.Second, Lease: time.Second, Commit: time.Second}
-	})
+	r := newRig(t, 3, "", calm) // it takes a busy machine long to copy them
 	key := r.open(0, Opening{})
 	away := r.hosts[0]
 	if away == r.leader() {

@@ -51,7 +51,14 @@ type host struct {
 	q       *quorum.Group
 }
 
-var fast = quorum.Timings{Heartbeat: 250 * time.Millisecond, Election: 250 * time.Millisecond, Lease: 125 * time.Millisecond, Commit: 250 * time.Millisecond}
+// fast are the timings of tests: as fast as a busy machine can do.
+var fast = quorum.Timings{Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond, Lease: 500 * time.Millisecond, Commit: 250 * time.Millisecond}
+
+// calm is for tests that hold a leader to stay.
+func calm(n *quorum.NodeConfig, _ *Config) {
+	const late = 2 * time.Second
+	n.Timings = quorum.Timings{Heartbeat: late, Election: late, Lease: late, Commit: fast.Commit}
+}
 
 // newRig starts brokers on disks in memory, or under dir if that is given.
 func newRig(t testing.TB, n int, dir string, tune func(*quorum.NodeConfig, *Config)) *rig {
