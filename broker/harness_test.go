@@ -18,7 +18,7 @@ import (
 	"felix.dev/felix/client"
 )
 
-const testWait = 20 * time.Second
+const testWait = 60 * time.Second
 
 // running is a broker in development mode on free ports, with whatever is in dir.
 type running struct {

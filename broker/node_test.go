@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	patience = 60 * time.Second
 	tenant   = "dev"
 )
 

@@ -131,7 +131,10 @@ func TestLeaderWithAFullDisk(t *testing.T) {
 
 // A hand-over in order sends readers to the next leader, behind all that was committed.
 func TestTransferSendsReadersOn(t *testing.T) {
-	r := newRig(t, 3, "", calm)
+	r := newRig(t, 3, "", func(n *quorum.NodeConfig, c *Config) {
+		calm(n, c)
+		c.HandOver = patience // the next leader may be slow to say so
+	})
 	key := r.open(0, Opening{})
 	if _, err := r.send(key, 1, 0, "one"); err != nil {
 		t.Fatal(err)
@@ -161,7 +164,10 @@ func TestTransferSendsReadersOn(t *testing.T) {
 
 // The largest publish that a client can send is one entry, and one page of a fetch.
 func TestLargestPublish(t *testing.T) {
-	r := newRig(t, 3, "", calm) // it takes a busy machine long to copy them
+	r := newRig(t, 3, "", func(n *quorum.NodeConfig, c *Config) { // it takes a busy machine long to copy them
+		calm(n, c)
+		n.AppendTimeout, n.ProposeTimeout = patience, patience
+	})
 	key := r.open(0, Opening{})
 	away := r.hosts[0]
 	if away == r.leader() {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/quic-go/quic-go"
+
 	"felix.dev/felix/broker/auth"
 	"felix.dev/felix/broker/egress"
 	"felix.dev/felix/broker/metrics"
@@ -140,7 +142,7 @@ func (s *session) openEventStream(id uint64) (*eventStream, *stream.Error) {
 
 // subscriptionOver is called once for each subscription that was started.
 func (c *connection) subscriptionOver(sub *stream.Subscription, end stream.End) {
-	reason := c.endReason(end.Reason)
+	reason := c.endReason(end)
 	c.srv.m.Subscriptions.Ended.With(reason).Inc()
 	level, text := endLine(reason)
 	i := sub.Info()
@@ -178,10 +180,13 @@ func endLine(reason metrics.EndReason) (slog.Level, string) {
 	}
 }
 
-func (c *connection) endReason(r stream.EndReason) metrics.EndReason {
-	switch r {
+func (c *connection) endReason(end stream.End) metrics.EndReason {
+	switch end.Reason {
 	case stream.EndCancelled:
-		if c.ctx.Err() != nil {
+		// A connection's streams end a moment before its context; only a client that
+		// cancels the stream itself leaves an error of the stream.
+		var cancelled *quic.StreamError
+		if c.ctx.Err() != nil || end.Err != nil && !errors.As(end.Err, &cancelled) {
 			return metrics.EndConnection
 		}
 		return metrics.EndClient
@@ -204,5 +209,5 @@ func (c *connection) endReason(r stream.EndReason) metrics.EndReason {
 	case stream.EndDeposed:
 		return metrics.EndDeposed
 	}
-	return metrics.EndReason(r.String())
+	return metrics.EndReason(end.Reason.String())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/quic-go/quic-go"
 
+	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/wire"
 )
@@ -470,6 +471,20 @@ func TestResetComesAfterTheRest(t *testing.T) {
 		}
 		if code := e.resetCode(); code != 1 {
 			t.Fatalf("round %d: reset with %d", i, code)
+		}
+	}
+}
+
+// A connection that goes takes its streams along a moment before it is over itself: that
+// is not the client's cancelling one.
+func TestEndOfConnectionIsNotTheClients(t *testing.T) {
+	c := &connection{ctx: t.Context()} // not over yet
+	for want, err := range map[metrics.EndReason]error{
+		metrics.EndClient:     fmt.Errorf("write: %w", &quic.StreamError{Remote: true}),
+		metrics.EndConnection: fmt.Errorf("write: %w", &quic.ApplicationError{Remote: true}),
+	} {
+		if got := c.endReason(stream.End{Reason: stream.EndCancelled, Err: err}); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
 }
