@@ -172,7 +172,8 @@ func TestDrainOfAll(t *testing.T) {
 	}
 }
 
-// A broker that is down keeps what it has, and gets nothing.
+// A broker that is down keeps what it has, and gets nothing. However long it is away,
+// and whoever was away to look, nobody is expired: a plan knows no time. // B89
 func TestDown(t *testing.T) {
 	w := newWorld(t, catalog.Settings{}, make([]string, 5)...)
 	w.settle()

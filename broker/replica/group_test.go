@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"felix.dev/felix/broker/quorum"
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/wire"
 )
@@ -106,6 +107,45 @@ func TestFollowersRefuse(t *testing.T) {
 	}
 	if _, err := f.g.Seal(t.Context(), key); !errors.Is(err, stream.ErrNotLeader) {
 		t.Errorf("a follower seals: %v", err)
+	}
+}
+
+// Who is elected before it has applied everything serves nobody until it has. // B85
+func TestNobodyIsServedBeforeReplayIsOver(t *testing.T) {
+	b := newBed(t, 3, nil)
+	a := b.lead(0)
+	key := b.openShard(a, 0, Opening{})
+	b.settle()
+	behind := b.nodes[1]
+	behind.pause(true)
+	for i := range 50 {
+		a.must(key, fmt.Sprint(i))
+	}
+	b.mu.Lock()
+	b.term++
+	b.leader = 1
+	term := b.term
+	b.mu.Unlock()
+	a.g.OnLeader(quorum.Leadership{Term: term - 1})
+	behind.g.OnLeader(quorum.Leadership{Leading: true, Term: term})
+	if r := behind.publish(key, "early"); !errors.Is(r.Err, stream.ErrNotLeader) {
+		t.Errorf("published before its replay was over: %+v", r)
+	}
+	if _, err := behind.shard(key).Subscribe(stream.SubscribeOptions{ID: 1}); !errors.Is(err, stream.ErrNotLeader) {
+		t.Errorf("subscribed before its replay was over: %v", err)
+	}
+	if behind.g.Serving() {
+		t.Error("it serves before its replay is over")
+	}
+	behind.pause(false)
+	b.until("the leader serves", behind.g.Serving)
+	sub, err := behind.shard(key).Subscribe(stream.SubscribeOptions{ID: 2, Start: wire.Start{Kind: wire.StartEarliest}, Offsets: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	if sub.LiveOffset() != 50 {
+		t.Errorf("live at %d when it began to serve, want 50", sub.LiveOffset())
 	}
 }
 
