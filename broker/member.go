@@ -40,8 +40,7 @@ type member struct {
 	ready   caughtUp
 }
 
-// openMember makes the broker one of its cluster: it returns when the broker knows the
-// cluster's catalog, however long that takes.
+// openMember makes everything that the broker needs to be one of its cluster.
 func (b *Broker) openMember(ctx context.Context) error {
 	cfg := b.cfg.Cluster
 	instance, err := instanceOf(b.cfg.path(instanceName))
@@ -87,6 +86,17 @@ func (b *Broker) openMember(ctx context.Context) error {
 		return err
 	}
 	m.where.leader, m.streams.cluster = m.cluster.Leader, m.cluster
+	b.streams, b.changes = m.streams.directory, m.streams
+	return nil
+}
+
+// joinCluster returns when the broker knows the cluster's catalog and serves what is in
+// it, however long that takes.
+func (b *Broker) joinCluster(ctx context.Context) error {
+	m := b.member
+	if m == nil {
+		return nil
+	}
 	m.peers.Serve()
 	if err := m.cluster.Start(ctx); err != nil {
 		return err
@@ -95,7 +105,6 @@ func (b *Broker) openMember(ctx context.Context) error {
 	if err := b.metrics.CollectCluster(m.state); err != nil {
 		return err
 	}
-	b.streams, b.changes = m.streams.directory, m.streams
 	b.tasks.Go(func() {
 		select {
 		case <-m.cluster.Done():
@@ -105,9 +114,6 @@ func (b *Broker) openMember(ctx context.Context) error {
 		case <-b.down:
 		}
 	})
-	if b.cfg.Dev {
-		return b.makeDevStream(ctx)
-	}
 	return nil
 }
 
@@ -234,20 +240,17 @@ func (b *Broker) PeerAddr() net.Addr {
 
 // beginShutdown ends the part that comes before the broker's connections are closed.
 func (m *member) beginShutdown(ctx context.Context) error {
-	if m.cluster == nil {
-		return nil
+	if m.streams != nil && m.streams.stop != nil { // else it never came to know the catalog
+		m.streams.beginShutdown(ctx)
 	}
-	if m.streams.stop == nil { // it never came to know the catalog
-		return m.cluster.Close(ctx)
+	var errs []error
+	if m.cluster != nil {
+		errs = append(errs, m.cluster.Close(ctx))
 	}
-	m.streams.beginShutdown(ctx)
-	err := m.cluster.Close(ctx)
 	if m.forward != nil {
-		if ferr := m.forward.Close(ctx); err == nil {
-			err = ferr
-		}
+		errs = append(errs, m.forward.Close(ctx))
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // finishShutdown ends the rest, once nobody reads any more.

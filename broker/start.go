@@ -35,7 +35,8 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	}
 	b := &Broker{cfg: cfg, log: cfg.Log, down: make(chan struct{}), failed: make(chan struct{}), stopAdmin: func() {}}
 	for _, step := range []func(context.Context) error{
-		b.openData, b.openMetrics, b.openAuth, b.openCertificate, b.openWAL, b.openStreams, b.openServer, b.openAdmin,
+		b.openData, b.openMetrics, b.openAuth, b.openCertificate, b.openWAL, b.openStreams, b.openAdmin, b.joinCluster,
+		b.openServer, b.openDev,
 	} {
 		if err := step(ctx); err != nil {
 			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(cfg.ShutdownTimeout))
@@ -123,9 +124,6 @@ func (b *Broker) openStreams(ctx context.Context) error {
 		metrics: b.metrics, journals: b.journals, reserve: c.Reserve, now: b.cfg.Now,
 	}, c, b.log)
 	b.streams, b.changes = b.alone.directory, b.alone
-	if b.cfg.Dev {
-		return b.makeDevStream(ctx)
-	}
 	return nil
 }
 
@@ -158,16 +156,24 @@ func (b *Broker) openServer(ctx context.Context) error {
 	return b.metrics.Collect(source{b}, metrics.CollectorConfig{})
 }
 
+// openAdmin comes before the broker serves: one that waits for its cluster can be asked
+// why.
 func (b *Broker) openAdmin(ctx context.Context) error {
-	if !b.cfg.Admin.Disabled {
-		if err := b.serveAdmin(ctx); err != nil {
-			return err
-		}
+	if b.cfg.Admin.Disabled {
+		return nil
 	}
-	if b.devKey != nil {
-		return b.writeDev(*b.devKey, b.caFile)
+	return b.serveAdmin(ctx)
+}
+
+// openDev is development mode: the stream of the first examples, and how to use it all.
+func (b *Broker) openDev(ctx context.Context) error {
+	if !b.cfg.Dev {
+		return nil
 	}
-	return nil
+	if err := b.makeDevStream(ctx); err != nil {
+		return err
+	}
+	return b.writeDev(*b.devKey, b.caFile)
 }
 
 func (b *Broker) serveAdmin(ctx context.Context) error {
