@@ -47,6 +47,6 @@
 //	link.go       the connection to an owner    session.go    while it lasts
 //	settle.go     its answers
 //
-// Receiving: receiver.go, incoming.go (one connection), buffers.go (memory of records). Both
+// Receiving: receiver.go, incoming.go (one connection). Both
 // sides: frame.go (publishes), answer.go (results and acks).
 package route

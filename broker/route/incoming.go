@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"felix.dev/felix/broker/bufpool"
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/wire"
 )
@@ -55,7 +56,7 @@ type taken struct {
 	to    *target
 	id    uint64
 	round uint32
-	buf   *buffer
+	buf   *bufpool.Buffer
 	bytes int64
 }
 
@@ -103,15 +104,16 @@ func (in *incoming) publish(h *head) error {
 		_, err := in.in.Discard(h.length)
 		return err
 	}
-	buf := takeBuffer(h.length)
-	if _, err = io.ReadFull(in.in, buf.b); err == nil {
-		h.records, err = wire.ParseRecords(h.records.Count, buf.b)
+	buf := bufpool.Take(h.length)
+	buf.B = buf.B[:h.length]
+	if _, err = io.ReadFull(in.in, buf.B); err == nil {
+		h.records, err = wire.ParseRecords(h.records.Count, buf.B)
 	}
 	if err == nil && h.records.Count == 0 {
 		err = fmt.Errorf("%w: no records", errFrame)
 	}
 	if err != nil {
-		buf.give()
+		buf.Give()
 		in.r.room.give(to.key, bytes)
 		return err
 	}
@@ -194,7 +196,7 @@ func (t *taken) answer(r stream.Result, s *State) {
 	}
 	t.in.answer(t.id, r, s)
 	t.in.r.room.give(t.to.key, t.bytes)
-	t.buf.give()
+	t.buf.Give()
 	*t = taken{pub: stream.Publish{Done: t.pub.Done}}
 	takens.Put(t)
 }

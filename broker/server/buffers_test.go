@@ -10,22 +10,6 @@ import (
 	"felix.dev/felix/broker/wire/frameio"
 )
 
-func TestBufferClasses(t *testing.T) {
-	for _, n := range []int{0, 1, 512, 513, 1024, 4095, 64 << 10, 64<<10 + 1, 4 << 20, 4<<20 + 1, 16 << 20} {
-		b := takeBuffer(n)
-		if len(b.b) != 0 || cap(b.b) < n {
-			t.Errorf("buffer for %d: length %d, capacity %d", n, len(b.b), cap(b.b))
-		}
-		b.give()
-		if again := takeBuffer(n); cap(again.b) < n {
-			t.Errorf("second buffer for %d: capacity %d", n, cap(again.b))
-		}
-	}
-	odd := &buffer{b: make([]byte, 0, 700)} // grown elsewhere
-	odd.give()
-	(*buffer)(nil).give()
-}
-
 func TestReadPayload(t *testing.T) {
 	for _, n := range []int{0, 1, 1000, firstBytes, firstBytes + 1, growBy * firstBytes, 3 << 20, 5 << 20, 16 << 20} {
 		want := bytes.Repeat([]byte("abcdefg"), n/7+1)[:n]
@@ -37,10 +21,10 @@ func TestReadPayload(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, err := readPayload(r, h)
-		if err != nil || !bytes.Equal(b.b, want) {
-			t.Errorf("payload of %d: %d bytes, %v", n, len(b.b), err)
+		if err != nil || !bytes.Equal(b.B, want) {
+			t.Errorf("payload of %d: %d bytes, %v", n, len(b.B), err)
 		}
-		b.give()
+		b.Give()
 	}
 }
 
@@ -58,10 +42,10 @@ func TestReadPayloadCutShort(t *testing.T) {
 		if !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("got %v", err)
 		}
-		if cap(b.b) > max(firstBytes, growBy*arrived) {
-			t.Errorf("%d bytes taken for %d that arrived", cap(b.b), arrived)
+		if cap(b.B) > max(firstBytes, growBy*arrived) {
+			t.Errorf("%d bytes taken for %d that arrived", cap(b.B), arrived)
 		}
-		b.give()
+		b.Give()
 	}
 }
 

@@ -41,7 +41,7 @@
 //	answers.go     one stream: answers out     admission.go  bytes of publishes held
 //	route.go       name to stream, decided     refusal.go    errors to answers
 //	path.go        connections whose path is lost
-//	buffers.go     memory of frames            eventstream.go  where a feeder writes
+//	buffers.go     frames into memory          eventstream.go  where a feeder writes
 //	elsewhere.go   shards of other brokers
 //	config.go      what it is told             selfsigned.go   a certificate of its own
 //	followed.go    files that are followed: certificate.go, clientauth.go

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"felix.dev/felix/broker/bufpool"
 	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/stream"
 	"felix.dev/felix/broker/wire"
@@ -30,9 +31,9 @@ type publishing struct {
 	id      uint64 // request
 	since   time.Time
 
-	frame *buffer // holds the records, nil if they have their own memory
-	cost  int64   // in each budget that is set
-	conn  *budget // nil while the bytes are not held there
+	frame *bufpool.Buffer // holds the records, nil if they have their own memory
+	cost  int64           // in each budget that is set
+	conn  *budget         // nil while the bytes are not held there
 	total *budget
 	shard *budget
 	place *budget
@@ -87,7 +88,7 @@ func (s *session) readPublish(h wire.Header) (*publishing, stream.Place, error) 
 		return nil, nil, err
 	}
 	s.patience.begin() // how long the client took to send it is not ours
-	m, err := wire.DecodePublish(h.Flags, p.frame.b)
+	m, err := wire.DecodePublish(h.Flags, p.frame.B)
 	if m.Acked {
 		p.form, p.id, p.since = replyAck, m.RequestID, time.Now()
 		if h.Flags.Has(wire.FlagPublishIdempotent) {
@@ -250,7 +251,7 @@ func (p *publishing) free() {
 			b.release(p.cost)
 		}
 	}
-	p.frame.give()
+	p.frame.Give()
 	*p = publishing{pub: stream.Publish{Done: p.pub.Done}}
 	publishings.Put(p)
 }

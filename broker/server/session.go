@@ -209,11 +209,11 @@ func (s *session) readMessage(h wire.Header) (wire.Message, error) {
 		defer s.conn.arriving.release(cost)
 	}
 	buf, err := readPayload(s.frames, h)
-	defer buf.give()
+	defer buf.Give()
 	if err != nil {
 		return nil, err
 	}
-	m, err := wire.DecodeMessage(buf.b)
+	m, err := wire.DecodeMessage(buf.B)
 	if err != nil {
 		return nil, fatal(wire.CodeInvalidRequest, "%v", err)
 	}

@@ -15,9 +15,10 @@ const module = "felix.dev/felix"
 //
 // Every package of broker/, client/ and cmd/ must be found here: a new one is placed on purpose.
 var level = map[string]int{
-	"broker/wire": 0,
-	"broker/vfs":  0,
-	"broker/udp":  0,
+	"broker/wire":    0,
+	"broker/vfs":     0,
+	"broker/udp":     0,
+	"broker/bufpool": 0,
 
 	"broker/wire/frameio":  1,
 	"broker/vfs/faultfs":   1,
@@ -54,6 +55,7 @@ var only = map[string][]string{
 	"broker/wire/frameio": {"broker/wire"},
 	"broker/vfs/faultfs":  {"broker/vfs"},
 	"broker/udp":          {},
+	"broker/bufpool":      {},
 	"broker/metrics":      {},
 	// The command line speaks to a broker through the assembly, the admin client and the Go client, like
 	// anyone. It reads logs and makes keys offline.
