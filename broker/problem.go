@@ -3,11 +3,11 @@ package broker
 import (
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"felix.dev/felix/broker/metrics"
 	"felix.dev/felix/broker/seglog"
+	"felix.dev/felix/broker/vfs"
 )
 
 // problem is what keeps a shard from serving as it should, for people: what it is,
@@ -74,19 +74,11 @@ func refusedProblem(since time.Time, err error) *problem {
 
 // kindOfRefusal says what kind of disk refuses a write of which nothing is left.
 func kindOfRefusal(err error) metrics.Problem {
-	for _, is := range []struct {
-		err  error
-		kind metrics.Problem
-	}{
-		{seglog.ErrDiskFull, metrics.ProblemFull},
-		{syscall.ENOSPC, metrics.ProblemFull},
-		{syscall.EDQUOT, metrics.ProblemFull},
-		{seglog.ErrReadOnly, metrics.ProblemReadOnly},
-		{syscall.EROFS, metrics.ProblemReadOnly},
-	} {
-		if errors.Is(err, is.err) {
-			return is.kind
-		}
+	switch {
+	case errors.Is(err, seglog.ErrDiskFull), vfs.IsFull(err):
+		return metrics.ProblemFull
+	case errors.Is(err, seglog.ErrReadOnly), vfs.IsReadOnly(err):
+		return metrics.ProblemReadOnly
 	}
 	return metrics.ProblemWrite
 }

@@ -3,7 +3,8 @@ package seglog
 import (
 	"errors"
 	"fmt"
-	"syscall"
+
+	"felix.dev/felix/broker/vfs"
 )
 
 var (
@@ -52,9 +53,9 @@ func (e *TooOldError) Error() string {
 // final is true when the log can't go on: what is on disk is unknown.
 func classify(op string, err error) (final bool, typed error) {
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case vfs.IsFull(err):
 		return false, fmt.Errorf("%w: %s: %w", ErrDiskFull, op, err)
-	case errors.Is(err, syscall.EROFS):
+	case vfs.IsReadOnly(err):
 		return false, fmt.Errorf("%w: %s: %w", ErrReadOnly, op, err)
 	}
 	return true, fmt.Errorf("%w: %s: %w", ErrPoisoned, op, err)

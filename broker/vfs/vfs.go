@@ -162,3 +162,11 @@ func MkdirAllSync(fsys FS, dir string, perm fs.FileMode) error {
 func foreign(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
 }
+
+// IsFull says whether an operation failed because the disk, or a quota, has no room.
+func IsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// IsReadOnly says whether an operation failed because the file system takes no writes.
+func IsReadOnly(err error) bool { return errors.Is(err, syscall.EROFS) }
