@@ -24,8 +24,8 @@ func (s *clusterStreams) create(ctx context.Context, spec catalog.StreamSpec, re
 	if err := spec.Validate(); err != nil {
 		return nil, false, err
 	}
-	if spec.Durability == catalog.Memory && spec.Retention.MaxAge != 0 {
-		return nil, false, &catalog.InvalidError{Name: spec.Name, Err: errors.New("a memory stream keeps by bytes, not by age")}
+	if keepsByAge(&spec) {
+		return nil, false, &catalog.InvalidError{Name: spec.Name, Err: errKeepsByAge}
 	}
 	incarnation, err := catalog.NewIncarnation(rand.Reader)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *clusterStreams) update(ctx context.Context, n catalog.Name, change cata
 	if err != nil {
 		return nil, err
 	}
-	if have.Spec.Durability == catalog.Memory && changesSettings(&have.Spec, change) {
-		return nil, &catalog.InvalidError{Name: n, Err: errors.New("a memory stream's settings other than its shards change only by deleting and creating it")}
+	if err := checkChange(&have.Spec, change); err != nil {
+		return nil, err
 	}
 	r, err := s.placed(ctx, func(v placement.View) catalog.Command {
 		cmd := catalog.UpdateStream{Name: n, Change: change}
@@ -210,11 +210,4 @@ func (s *clusterStreams) reserve(n catalog.Name, shard uint32, upTo uint64) (uin
 		return 0, fmt.Errorf("broker: offsets of shard %d of %s: %w", shard, n, stream.ErrNotLeader)
 	}
 	return e.Reserved[shard], nil
-}
-
-// deletedRefusal is what clients are told of a stream that is being deleted.
-func deletedRefusal() *stream.Error {
-	return &stream.Error{
-		Code: wire.CodeNotFound, Retry: wire.RetryAfter, RetryAfter: time.Second, Message: "the stream is being deleted",
-	}
 }

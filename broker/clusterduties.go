@@ -150,7 +150,7 @@ func (s *clusterStreams) sealReplicated(ctx context.Context, r *replica.Group, d
 
 // endShards ends the shards that this broker owns of streams that are being deleted,
 // and says where they end.
-func (s *clusterStreams) endShards(ctx context.Context, _ *catalog.State, entries []catalog.Entry) (done bool) {
+func (s *clusterStreams) endShards(ctx context.Context, entries []catalog.Entry) (done bool) {
 	done = true
 	for i := range entries {
 		e := &entries[i]
@@ -204,7 +204,7 @@ func (s *clusterStreams) clearBuried(st *catalog.State) {
 		return
 	}
 	s.swept = true
-	dirs, err := filepath.Glob(filepath.Join(s.opener.dataDir, streamsName, "*", "*", "*", "*"))
+	dirs, err := foldersOf(s.opener.dataDir, "*")
 	if err != nil {
 		return
 	}

@@ -90,7 +90,7 @@ func (s *clusterStreams) follow(ctx context.Context, st *catalog.State) (done bo
 	}
 	s.known = keys
 	s.where.wake()
-	done = s.endShards(ctx, st, entries) && done
+	done = s.endShards(ctx, entries) && done
 	done = s.leadGroups(ctx, st, entries) && done
 	s.clearBuried(st)
 	s.mu.Lock()
@@ -129,10 +129,10 @@ func (s *clusterStreams) serve(have *served, e *catalog.Entry) *served {
 // are not any more.
 func (s *clusterStreams) ownShards(ctx context.Context, entries []catalog.Entry) (done bool) {
 	wanted := make(map[route.Key]bool)
-	var failed []bool
+	done = true
 	var g errgroup.Group
 	g.SetLimit(openAtOnce)
-	var mu sync.Mutex // guards failed and troubled
+	var mu sync.Mutex // guards done and troubled
 	for i := range entries {
 		e := &entries[i]
 		for shard, p := range e.Places {
@@ -153,9 +153,7 @@ func (s *clusterStreams) ownShards(ctx context.Context, entries []catalog.Entry)
 				mu.Lock()
 				defer mu.Unlock()
 				s.trouble(k, e, shard, err)
-				if err != nil {
-					failed = append(failed, true)
-				}
+				done = done && err == nil
 				return nil
 			})
 		}
@@ -170,7 +168,7 @@ func (s *clusterStreams) ownShards(ctx context.Context, entries []catalog.Entry)
 		}
 		return true
 	})
-	return len(failed) == 0
+	return done
 }
 
 // trouble says once what keeps a shard from opening.

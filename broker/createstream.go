@@ -40,11 +40,18 @@ func (s *streams) checkSpec(spec *catalog.StreamSpec) error {
 	if spec.Durability == catalog.Durable && s.opener.dataDir == "" {
 		errs = append(errs, errors.New("a durable stream needs a broker with a data directory"))
 	}
-	if spec.Durability == catalog.Memory && spec.Retention.MaxAge != 0 {
-		errs = append(errs, errors.New("a memory stream keeps by bytes, not by age"))
+	if keepsByAge(spec) {
+		errs = append(errs, errKeepsByAge)
 	}
 	if len(errs) == 0 {
 		return nil
 	}
 	return &catalog.InvalidError{Name: spec.Name, Err: errors.Join(errs...)}
+}
+
+var errKeepsByAge = errors.New("a memory stream keeps by bytes, not by age")
+
+// keepsByAge says whether a memory stream is to do what none can.
+func keepsByAge(spec *catalog.StreamSpec) bool {
+	return spec.Durability == catalog.Memory && spec.Retention.MaxAge != 0
 }

@@ -87,6 +87,16 @@ func shardDir(dataDir string, e *catalog.Entry, shard int) string {
 	return filepath.Join(incarnationDir(dataDir, e), strconv.Itoa(shard))
 }
 
+// foldersOf are the folders of a stream's incarnation, or of a shard below one, whatever
+// the stream's name is; "*": of all streams.
+func foldersOf(dataDir, incarnation string) ([]string, error) {
+	dirs, err := filepath.Glob(filepath.Join(dataDir, streamsName, "*", "*", "*", incarnation))
+	if err != nil {
+		return nil, fmt.Errorf("broker: data directory: %w", err)
+	}
+	return dirs, nil
+}
+
 // hasStreams says whether there is data of streams.
 func hasStreams(dataDir string) (bool, error) {
 	names, err := os.ReadDir(filepath.Join(dataDir, streamsName))

@@ -2,9 +2,7 @@ package broker
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -158,9 +156,6 @@ func (j *journals) relieveOne(key string) error {
 // deleted says whether the stream that a key is of has no data any more.
 func (j *journals) deleted(key string) (bool, error) {
 	incarnation, _, _ := strings.Cut(strings.TrimPrefix(key, journalPrefix), "/")
-	dirs, err := filepath.Glob(filepath.Join(j.dataDir, streamsName, "*", "*", "*", incarnation))
-	if err != nil {
-		return false, fmt.Errorf("broker: data directory: %w", err)
-	}
-	return len(dirs) == 0, nil
+	dirs, err := foldersOf(j.dataDir, incarnation)
+	return err == nil && len(dirs) == 0, err
 }

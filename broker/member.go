@@ -134,10 +134,7 @@ func (m *member) listen(ctx context.Context, b *Broker, book *cluster.Book) erro
 
 // assemble makes what the groups and the routes of publishes consist of.
 func (m *member) assemble(b *Broker) error {
-	o := &opener{
-		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, fs: b.cfg.FS,
-		metrics: b.metrics, journals: b.journals, now: b.cfg.Now,
-	}
+	o := b.opener()
 	fetches := replica.NewFetches()
 	m.groups = &groups{
 		opener: o, log: b.log, fetches: fetches, peers: m.holders, placed: m.placed,
@@ -255,19 +252,15 @@ func (m *member) beginShutdown(ctx context.Context) error {
 
 // finishShutdown ends the rest, once nobody reads any more.
 func (m *member) finishShutdown(ctx context.Context) error {
-	var err error
+	var errs []error
 	if m.streams != nil {
-		err = m.streams.finishShutdown()
+		errs = append(errs, m.streams.finishShutdown())
 	}
 	if m.node != nil {
-		if nerr := m.node.Close(ctx); nerr != nil {
-			err = fmt.Errorf("broker: %w", nerr)
-		}
+		errs = append(errs, m.node.Close(ctx))
 	}
 	if m.peers != nil {
-		if perr := m.peers.Close(); perr != nil && err == nil {
-			err = perr
-		}
+		errs = append(errs, m.peers.Close())
 	}
-	return err
+	return errors.Join(errs...)
 }

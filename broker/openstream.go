@@ -31,6 +31,14 @@ type opener struct {
 	reserve func(n catalog.Name, shard uint32, upTo uint64) (mark uint64, err error)
 }
 
+// opener makes the shards of this broker; reserve is whose catalog it is.
+func (b *Broker) opener() *opener {
+	return &opener{
+		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, fs: b.cfg.FS,
+		metrics: b.metrics, journals: b.journals, now: b.cfg.Now,
+	}
+}
+
 // open opens all shards of a stream; fresh says that it never had any. It does not
 // fail: a stream that cannot be opened is refused to clients, with the reason, and
 // shown to operators.

@@ -29,9 +29,7 @@ func (s *streams) remove(ctx context.Context, n catalog.Name) error {
 	if err != nil {
 		return err
 	}
-	gone := unavailable(&have.entry, nil, &stream.Error{
-		Code: wire.CodeNotFound, Retry: wire.RetryAfter, RetryAfter: time.Second, Message: "the stream is being deleted",
-	})
+	gone := unavailable(&have.entry, nil, deletedRefusal())
 	gone.before = have.counted()
 	s.publish(n, gone)
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), readersWait)
@@ -53,6 +51,13 @@ func (s *streams) remove(ctx context.Context, n catalog.Name) error {
 	s.publish(n, nil)
 	s.tasks.Go(func() { s.clear(have) })
 	return nil
+}
+
+// deletedRefusal is what clients are told of a stream that is being deleted.
+func deletedRefusal() *stream.Error {
+	return &stream.Error{
+		Code: wire.CodeNotFound, Retry: wire.RetryAfter, RetryAfter: time.Second, Message: "the stream is being deleted",
+	}
 }
 
 // bury makes the deletion durable: first the mark that the data may go, then the

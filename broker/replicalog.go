@@ -2,7 +2,6 @@ package broker
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -80,8 +79,8 @@ func (g *groups) removeLog(key replica.ShardKey) error {
 	if dirs == nil {
 		var err error
 		shard := strconv.FormatUint(uint64(key.Shard), 10)
-		if dirs, err = filepath.Glob(filepath.Join(g.opener.dataDir, streamsName, "*", "*", "*", key.Incarnation, shard)); err != nil {
-			return fmt.Errorf("broker: remove data: %w", err)
+		if dirs, err = foldersOf(g.opener.dataDir, filepath.Join(key.Incarnation, shard)); err != nil {
+			return err
 		}
 	}
 	for _, dir := range dirs {

@@ -119,10 +119,9 @@ func (b *Broker) openStreams(ctx context.Context) error {
 			return err
 		}
 	}
-	b.alone = openStreams(&opener{
-		dataDir: b.cfg.DataDir, defaults: b.cfg.shardConfig(), cfg: b.cfg.Streams, log: b.log, fs: b.cfg.FS,
-		metrics: b.metrics, journals: b.journals, reserve: c.Reserve, now: b.cfg.Now,
-	}, c, b.log)
+	o := b.opener()
+	o.reserve = c.Reserve
+	b.alone = openStreams(o, c, b.log)
 	b.streams, b.changes = b.alone.directory, b.alone
 	return nil
 }

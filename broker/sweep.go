@@ -22,9 +22,9 @@ func sweep(logs vfs.FS, dataDir string, entries []catalog.Entry, log *slog.Logge
 	for i := range entries {
 		known[incarnationDir(dataDir, &entries[i])] = true
 	}
-	dirs, err := filepath.Glob(filepath.Join(dataDir, streamsName, "*", "*", "*", "*"))
+	dirs, err := foldersOf(dataDir, "*")
 	if err != nil {
-		return fmt.Errorf("broker: data directory: %w", err)
+		return err
 	}
 	for _, dir := range dirs {
 		_, err := os.Stat(filepath.Join(dir, deletedName))

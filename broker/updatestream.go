@@ -25,8 +25,8 @@ func (s *streams) update(ctx context.Context, n catalog.Name, change catalog.Cha
 	if err != nil {
 		return nil, err
 	}
-	if have.entry.Spec.Durability == catalog.Memory && changesSettings(&have.entry.Spec, change) {
-		return nil, &catalog.InvalidError{Name: n, Err: errors.New("a memory stream's settings other than its shards change only by deleting and creating it")}
+	if err := checkChange(&have.entry.Spec, change); err != nil {
+		return nil, err
 	}
 	e, err := s.catalog.Update(n, change)
 	if err != nil {
@@ -41,6 +41,16 @@ func (s *streams) update(ctx context.Context, n catalog.Name, change catalog.Cha
 		return s.grow(have, &e)
 	}
 	return s.reopen(ctx, have, &e)
+}
+
+// checkChange refuses what a memory stream would lose its records by.
+func checkChange(spec *catalog.StreamSpec, c catalog.Change) error {
+	if spec.Durability == catalog.Memory && changesSettings(spec, c) {
+		return &catalog.InvalidError{
+			Name: spec.Name, Err: errors.New("a memory stream's settings other than its shards change only by deleting and creating it"),
+		}
+	}
+	return nil
 }
 
 // changesSettings says whether a change is one of more than the number of shards.
