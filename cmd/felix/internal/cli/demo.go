@@ -76,13 +76,7 @@ All of it is checked while it runs; if anything is not as promised the exit stat
 		if policy.value != "all" {
 			cfg.Policies = []string{policy.value}
 		}
-		style := a.style()
-		cfg.Say = func(format string, args ...any) {
-			fmt.Fprintln(a.env.Stderr, style.Dim("# "+fmt.Sprintf(format, args...)))
-		}
-		if *verbose {
-			cfg.Log = slog.New(slog.NewTextHandler(a.env.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		}
+		cfg.Say, cfg.Log = a.demoSay(), a.demoLog(*verbose)
 		if err := cfg.Validate(); err != nil {
 			return &usageError{err}
 		}
@@ -100,6 +94,22 @@ All of it is checked while it runs; if anything is not as promised the exit stat
 	return cmd
 }
 
+// demoSay tells, beside the results, what a demonstration does.
+func (a *app) demoSay() func(format string, args ...any) {
+	style := a.style()
+	return func(format string, args ...any) {
+		fmt.Fprintln(a.env.Stderr, style.Dim("# "+fmt.Sprintf(format, args...)))
+	}
+}
+
+// demoLog is where a demonstration's brokers and clients log; nil: nowhere.
+func (a *app) demoLog(verbose bool) *slog.Logger {
+	if !verbose {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(a.env.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 // notAsPromised is the error of claims that did not hold; nil if all did.
 func notAsPromised(results []demo.Result) error {
 	var broken []string
@@ -108,6 +118,11 @@ func notAsPromised(results []demo.Result) error {
 			broken = append(broken, r.Policy+": "+claim)
 		}
 	}
+	return brokenPromises(broken)
+}
+
+// brokenPromises is the error of claims that did not hold; nil if there are none.
+func brokenPromises(broken []string) error {
 	if len(broken) == 0 {
 		return nil
 	}

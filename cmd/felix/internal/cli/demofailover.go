@@ -2,9 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"log/slog"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,13 +33,7 @@ as promised the exit status is 1.`,
 	f.StringVar(&cfg.Keep, "keep", "", "folder to leave the brokers' files and logs in (default: they are removed)")
 	verbose := f.Bool("verbose", false, "log what the clients do")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		style := a.style()
-		cfg.Say = func(format string, args ...any) {
-			fmt.Fprintln(a.env.Stderr, style.Dim("# "+fmt.Sprintf(format, args...)))
-		}
-		if *verbose {
-			cfg.Log = slog.New(slog.NewTextHandler(a.env.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		}
+		cfg.Say, cfg.Log = a.demoSay(), a.demoLog(*verbose)
 		if err := cfg.Validate(); err != nil {
 			return &usageError{err}
 		}
@@ -55,10 +46,7 @@ as promised the exit status is 1.`,
 		} else {
 			err = demo.WriteFailover(a.env.Stdout, result, term.NewStyle(a.env.Stdout, a.env.Sources.Getenv))
 		}
-		if broken := result.Broken(); len(broken) > 0 {
-			err = errors.Join(err, fmt.Errorf("%s not as promised: %s", term.Plural(len(broken), "thing"), strings.Join(broken, "; ")))
-		}
-		return err
+		return errors.Join(err, brokenPromises(result.Broken()))
 	}
 	return cmd
 }
