@@ -295,9 +295,10 @@ func TestRefusedTokenLeavesNothing(t *testing.T) {
 }
 
 func TestUndecidedTokenMayBeTriedAgain(t *testing.T) {
-	h := start(t, nil)
-	h.server.cfg.Auth = authFunc(func(context.Context, string, string) (*auth.Principal, error) {
-		return nil, errors.New("no answer from the token service")
+	h := start(t, func(c *Config) {
+		c.Auth = authFunc(func(context.Context, string, string) (*auth.Principal, error) {
+			return nil, errors.New("no answer from the token service")
+		})
 	})
 	k := h.dial().open()
 	k.send(&wire.Auth{TenantID: testTenant, Token: "good", ClientFlags: new(allFlags), ClientFeatures: allFeatures})
